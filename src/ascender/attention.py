@@ -1,0 +1,184 @@
+"""asc_attention: the three rules as one function, over any backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ascender.backends.decode import decode
+from ascender.backends.dense import dense
+from ascender.backends.folded import folded
+from ascender.backends.windowed import Blocks, windowed
+from ascender.checks import enter
+from ascender.combine import LowRank, Parts
+from ascender.flock import Flock
+from ascender.rules import Rules
+
+
+def _dense(flock: Flock) -> Tensor:
+    return dense(flock)[0]
+
+
+BACKENDS: dict[str, Callable[[Flock], Tensor]] = {
+    "dense": _dense,
+    "folded": folded,
+    "windowed": windowed,
+    "decode": decode,
+}
+
+
+def asc_attention(
+    q: Float[Tensor, "B H N d"],
+    k: Float[Tensor, "B G M d"],
+    v: Float[Tensor, "B G M e"],
+    z_q: Float[Tensor, "B Z N z"],
+    h_q: Float[Tensor, "B A N a"],
+    z_k: Float[Tensor, "B Z M z"] | None = None,
+    h_k: Float[Tensor, "B A M a"] | None = None,
+    *,
+    rules: Rules,
+    causal: bool = False,
+    window: int | None = None,
+    n_global: int = 0,
+    mask: Bool[Tensor, "..."] | None = None,
+    other: Tensor | LowRank | None = None,
+    neighbours: str | Int[Tensor, "..."] = "semantic",
+    cross: bool = False,
+    bare: Float[Tensor, "B G M d"] | None = None,
+    key_norm: float | Tensor | None = None,
+    dropout: float = 0.0,
+    backend: str = "auto",
+    return_parts: bool = False,
+) -> Any:
+    """softmax over V(i) of ( q_i·k_j/√d + alignment + separation + cohesion + other ) / τ_score,
+    times v.
+
+    q, k, v: (batch, heads, tokens, width); k and v may have fewer heads (grouped). z, h: latent
+    coordinates and semantic projections, per head or one that all share; z_k and h_k default to
+    z_q and h_q. With fewer queries than keys the queries are the tail of the keys.
+
+    mask       bool, True = may attend, broadcastable to (B, H, N, M); padding is (B, 1, 1, M)
+    other      an additive bias that broadcasts to (B, H, N, M), or LowRank (folds)
+    neighbours "semantic", "scores", or indices (N, K), (B, N, K) or (B, heads, N, K); −1 = none
+    bare       the keys before rotation, where k is rotated: alignment uses these
+    key_norm   the one length of all keys of a head (QK-norm): alignment then costs no width
+    backend    "auto", "dense", "folded", "windowed" or "decode"
+
+    Returns out, or (out, Parts) with return_parts (dense).
+    """
+    flock = enter(
+        q, k, v, z_q, h_q, z_k, h_k, rules=rules, causal=causal, window=window,
+        n_global=n_global, mask=mask, other=other, neighbours=neighbours, cross=cross,
+        bare=bare, key_norm=key_norm, dropout=dropout,
+    )  # fmt: skip
+    return attend(flock, backend, return_parts)
+
+
+def attend(flock: Flock, backend: str, return_parts: bool = False) -> Any:
+    """A checked call on the backend it asks for."""
+    if torch.is_autocast_enabled(flock.q.device.type):
+        with torch.autocast(flock.q.device.type, enabled=False):
+            return attend(flock, backend, return_parts)
+    if return_parts:
+        if backend not in ("auto", "dense"):
+            raise ValueError(
+                f"return_parts with backend={backend!r}: Parts are whole matrices; expected "
+                "backend='dense' or 'auto', or asc_parts(rows=…) for some rows"
+            )
+        return dense(flock)
+    name = choose(flock) if backend == "auto" else backend
+    if name not in BACKENDS:
+        raise ValueError(
+            f"unknown backend {backend!r}; expected one of auto, {', '.join(BACKENDS)}"
+        )
+    if reason := refusal(flock, name):
+        raise ValueError(f"backend={name!r} cannot: {reason}")
+    out = BACKENDS[name](flock)
+    if name != "dense" and bool(torch.isnan(out).any()):
+        flock, spoilt = flock.without_bad()
+        out = BACKENDS[name](flock).masked_fill(spoilt[..., None], torch.nan)
+    return out
+
+
+def refusal(flock: Flock, backend: str) -> str | None:
+    """Why a backend cannot serve this call, or None."""
+    vis, rules = flock.vis, flock.rules
+    if backend == "dense":
+        return None
+    if flock.dropout:
+        return f"dropout = {flock.dropout} needs the weights; expected backend='dense' or dropout=0"
+    if rules.separation_scope == "all" and rules.active("sep"):
+        return "separation_scope='all' needs the whole matrix; expected backend='dense'"
+    if flock.q.dtype == torch.float16 and flock.q.device.type == "cpu":
+        return "float16 on the CPU; expected bfloat16, float32 or float64"
+    if backend == "decode":
+        return None
+    other = flock.other
+    if isinstance(other, Tensor) and other.ndim > 1 and other.shape[-2] != 1:
+        return (
+            f"other of shape {tuple(other.shape)} is a matrix of scores; expected LowRank, a "
+            "(…, 1, M) tensor, or backend='dense'"
+        )
+    if not vis.by_key_only:
+        assert vis.mask is not None
+        return (
+            f"mask of shape {tuple(vis.mask.shape)} differs by query; expected a padding mask "
+            "(B, 1, 1, M) with causal or window, or backend='dense'"
+        )
+    if backend == "folded" and vis.window is not None:
+        return f"window = {vis.window}; expected backend='windowed'"
+    if backend == "windowed" and vis.window is None:
+        return "there is no window; expected window=…"
+    return None
+
+
+# Below this many scores a matrix is cheaper than avoiding it (`ascender bench choose`).
+SMALL = 1 << 12
+
+
+def choose(flock: Flock) -> str:
+    """The backend that `auto` takes: by mask and size."""
+    vis = flock.vis
+    order = []
+    if vis.N <= 8 and vis.M > 8:
+        order.append("decode")
+    if vis.window is not None and 2 * (vis.window + vis.n_global) < vis.M:
+        order.append("windowed")
+    if vis.N * vis.M > SMALL:
+        order.append("folded")
+    return next((name for name in order if refusal(flock, name) is None), "dense")
+
+
+def find_neighbours(flock: Flock) -> Int[Tensor, "B h N K"]:
+    """N_k(i) of a call as index lists, to hand to another layer."""
+    if flock.vis.window is not None and refusal(flock, "windowed") is None:
+        return Blocks(flock.vis, flock.wide).members(flock)
+    return flock.members
+
+
+def asc_parts(
+    *args: Tensor,
+    rows: Int[Tensor, "R"] | Sequence[int],
+    heads: Int[Tensor, "h"] | Sequence[int] | None = None,
+    rules: Rules,
+    **options: Any,
+) -> Parts:
+    """Every term of the scores of some rows (and heads): Parts of (B, h, R, M), without the
+    whole matrix. The other arguments are those of asc_attention."""
+    flock = enter(*args, rules=rules, **options)
+    device = flock.q.device
+    which = torch.as_tensor(rows, device=device, dtype=torch.long)
+    N, H = flock.vis.N, flock.q.shape[1]
+    which = _indices("rows", which, N)
+    some = None if heads is None else _indices("heads", torch.as_tensor(heads, device=device), H)
+    return dense(flock.rows(which, some))[1]
+
+
+def _indices(name: str, index: Tensor, size: int) -> Tensor:
+    if index.ndim != 1 or (index.numel() and not (-size <= index.min() and index.max() < size)):
+        raise ValueError(f"{name} = {index.tolist()}; expected a list of indices in 0 … {size - 1}")
+    return torch.where(index < 0, index + size, index).long()

@@ -1,0 +1,89 @@
+"""The definition, as a reader would write it: whole N×M matrices, any mask, any option.
+
+Slow and plain on purpose. Every other backend must equal this one, gradients included.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from ascender import neighbours as nb
+from ascender.combine import Parts, masked_softmax, slope, standardise
+from ascender.flock import Flock
+from ascender.geometry import kernel, squared_distance
+from ascender.rules import Number, alignment, cohesion, separation
+
+
+def dense(flock: Flock) -> tuple[Float[Tensor, "B H N e"], Parts]:
+    """out = A v, with every term of every score."""
+    flock, spoilt = flock.without_bad()
+    r, V = flock.rules, flock.vis.visible
+    near = nb.as_mask(flock.members, flock.vis.M)
+    z_q, z_k = flock.z
+    d2 = squared_distance(z_q, z_k)
+
+    base = (flock.q @ flock.k.transpose(-1, -2)).to(flock.wide) / flock.q.shape[-1] ** 0.5
+    terms = {
+        "base": base.masked_fill(~V, 0),
+        "align": _alignment(flock, near),
+        "sep": _separation(flock, near, d2),
+        "coh": _cohesion(flock, near, d2),
+        "other": torch.zeros_like(base) if flock.other is None else _other(flock, base),
+    }
+    total = sum(terms.values()) / r.at("tau_score", base)
+    weights = masked_softmax(total, V)
+    weights = weights.masked_fill(spoilt[..., None] & V, torch.nan)
+    dropped = F.dropout(weights, flock.dropout) if flock.dropout else weights
+    out = dropped.to(flock.v.dtype) @ flock.v
+    out = out.masked_fill(spoilt[..., None], torch.nan)
+    return out, Parts(**terms, total=total.masked_fill(~V, 0), weights=weights)
+
+
+def _add(flock: Flock, rule: str, gate: Tensor, score: Tensor) -> Float[Tensor, "B H N M"]:
+    """λ ω gate_i r̃_ij (or r_ij), 0 outside V(i)."""
+    V, strength = flock.vis.visible, flock.rules.strength(rule, score)
+    score = standardise(score, V) if flock.rules.standardise else score.masked_fill(~V, 0)
+    return (slope(strength, gate, None) * score).expand(*flock.q.shape[:3], -1)
+
+
+def _alignment(flock: Flock, near: Tensor) -> Float[Tensor, "B H N M"]:
+    keys = flock.key_unit
+    s = near.to(keys.dtype) @ keys
+    count = near.sum(-1, keepdim=True).to(keys.dtype)
+    u, gate = alignment.heading(s, count, flock.rules.at("alpha_align", s))
+    return _add(flock, "align", gate, u @ keys.transpose(-1, -2))
+
+
+def _separation(flock: Flock, near: Tensor, d2: Tensor) -> Float[Tensor, "B H N M"]:
+    r, P = flock.rules, flock.vis.flockmates
+    h_q, h_k = flock.h_unit
+    w = kernel(d2, r.at("tau_sep", d2))
+    crowd = near if r.local_scope == "neighbours" else P
+    rho = w.masked_fill(~crowd, 0).sum(-1, keepdim=True)
+    phi = separation.penalty(w, h_q @ h_k.transpose(-1, -2), r.at("delta", w))
+    phi = phi.masked_fill(~(P if r.separation_scope == "all" else near), 0)
+    return _add(flock, "sep", separation.crowding(rho, r.at("kappa", rho)), -phi)
+
+
+def _cohesion(flock: Flock, near: Tensor, d2: Tensor) -> Float[Tensor, "B H N M"]:
+    r, vis = flock.rules, flock.vis
+    z_k = flock.z[1]
+    tau: Number = r.at("tau_coh", d2)
+    around = vis.visible
+    if r.local_scope == "neighbours":
+        around = near if vis.cross else near | (vis.visible & ~vis.flockmates)
+    # the weighted mean as a softmax of −d²/τ²: the same, and never 0/0
+    w = masked_softmax(-d2 / tau**2, around)
+    c = w @ z_k
+    spread = w @ z_k.square().sum(-1, keepdim=True)
+    gate = cohesion.gate(c, spread, r.at("alpha_coh", d2)) * around.any(-1, keepdim=True)
+    return _add(flock, "coh", gate, -squared_distance(c, z_k) / tau)
+
+
+def _other(flock: Flock, base: Tensor) -> Float[Tensor, "B H N M"]:
+    other = flock.other_dense
+    assert other is not None
+    return other.to(base.dtype).expand_as(base).masked_fill(~flock.vis.visible, 0)

@@ -1,0 +1,116 @@
+"""Stock flash attention with its log-sum-exp, differentiable in both.
+
+    s_ij = Q_i·K_j      lse_i = log Σ_j exp s_ij      out_i = Σ_j exp(s_ij − lse_i) V_j
+
+Stock kernels return lse but take no gradient for it. Their backward uses `out` only in
+Δ_i = grad_out_i · out_i, and ∂L/∂s_ij = p_ij (grad_out_i·V_j − Δ_i + grad_lse_i). So handing in
+
+    out_i − grad_lse_i · g_i / ‖g_i‖²,   g = grad_out,
+
+instead of out_i makes the kernel itself compute Δ_i − grad_lse_i: exact, and no column of V has
+to be kept free. A row with g_i = 0 gets a vanishing one first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ascender.backends.tiles import tile_attend
+
+_forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+
+TILE = 128  # up to this many queries one product and a softmax beat the kernel
+
+
+def attend(
+    Q: Float[Tensor, "B H N d"],
+    K: Float[Tensor, "B H M d"],
+    V: Float[Tensor, "B H M e"],
+    *,
+    causal: bool = False,
+    bias: Float[Tensor, "b h n M"] | None = None,
+) -> tuple[Float[Tensor, "B H N e"], Float[Tensor, "B H N"]]:
+    """(out, lse) of softmax(Q Kᵀ + bias) V with scale 1. `causal` needs N = M; `bias` is a
+    constant (0 or −inf) in Q's dtype, e ≤ d. A row that sees nothing has out = 0; its lse is
+    meaningless."""
+    e = V.shape[-1]
+    if Q.device.type == "cuda":
+        return _flex(Q, K, V, causal, bias)
+    if Q.shape[-2] <= TILE and K.shape[-2] <= 4 * TILE and Q.dtype != torch.bfloat16:
+        if causal:
+            hide = _causal_bias(Q.shape[-2], Q)
+            bias = hide if bias is None else hide + bias
+        return tile_attend(Q, K, V, bias)
+    if e < Q.shape[-1]:
+        V = torch.nn.functional.pad(V, (0, Q.shape[-1] - e))
+    elif e > Q.shape[-1]:
+        Q, K = (torch.nn.functional.pad(t, (0, e - t.shape[-1])) for t in (Q, K))
+    out, lse = _Flash.apply(Q, K, V, bias, causal)
+    return out[..., :e], lse
+
+
+class _Flash(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        Q: Tensor, K: Tensor, V: Tensor, bias: Tensor | None, causal: bool
+    ) -> tuple[Tensor, Tensor]:
+        out, lse = _forward(Q, K, V, 0.0, causal, attn_mask=bias, scale=1.0)
+        return out, lse
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        Q, K, V, bias, causal = inputs
+        ctx.save_for_backward(Q, K, V, bias, *output)
+        ctx.causal = causal
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, g: Tensor | None, g_lse: Tensor | None) -> tuple[Tensor | None, ...]:
+        Q, K, V, bias, out, lse = ctx.saved_tensors
+        if g is None:
+            g = torch.zeros_like(out)
+        if g_lse is not None:
+            g = g.contiguous()
+            square = g.float().square().sum(-1, keepdim=True)
+            idle = square < 1e-30
+            if bool(idle.any()):
+                g = g.clone()
+                g[..., :1].masked_fill_(idle, 1e-12)
+                square = torch.where(idle, 1e-24, square)
+            out = (out - (g_lse.unsqueeze(-1) / square) * g).to(out.dtype)
+        dQ, dK, dV = _backward(g, Q, K, V, out, lse, 0.0, ctx.causal, attn_mask=bias, scale=1.0)
+        return dQ, dK, dV, None, None
+
+
+def _causal_bias(N: int, like: Tensor) -> Tensor:
+    hidden = torch.ones(N, N, dtype=torch.bool, device=like.device).triu_(1)
+    return like.new_zeros(1, 1, N, N).masked_fill_(hidden, -torch.inf)
+
+
+def _flex(
+    Q: Tensor, K: Tensor, V: Tensor, causal: bool, bias: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """FlexAttention on a GPU: its log-sum-exp is differentiable. Not run on the machine this was
+    written on, which has no GPU; a test runs it eagerly on the CPU."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    run: Any = torch.compile(flex_attention) if Q.device.type == "cuda" else flex_attention
+    blocks, add = None, None
+    if causal:
+        blocks = create_block_mask(
+            lambda b, h, i, j: i >= j, None, None, Q.shape[-2], K.shape[-2], device=Q.device
+        )
+    if bias is not None:
+        full = bias.expand(Q.shape[0], Q.shape[1], Q.shape[2], K.shape[2])
+
+        def add(s: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return s + full[b, h, i, j]
+
+    out, lse = run(Q, K, V, score_mod=add, block_mask=blocks, scale=1.0, return_lse=True)
+    return out, lse.masked_fill(lse == -torch.inf, 0)

@@ -1,0 +1,162 @@
+"""A window and leading globals, linear in N.
+
+Queries go in blocks of L, each with the keys of its own stretch and w on either side (none
+ahead where causal), and the g globals in front:
+
+    block c:   queries  cL … cL+L−1        keys  0 … g−1 | cL−w … cL+L−1+w
+
+Edges are padded and masked, so N may be anything. The fold is the same as for the whole
+sequence (folded.py); only how rows meet keys differs. The g global queries see everything and
+are computed as rows of the definition: O(gN).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ascender import neighbours as nb
+from ascender.backends.dense import dense
+from ascender.backends.flash import attend
+from ascender.backends.folded import Layout, fold
+from ascender.backends.tiles import tile_variance
+from ascender.flock import Flock
+from ascender.visibility import Visibility
+
+SMALLEST = 64  # rows in a block, at least
+HELD = 1 << 19  # scores held at once while looking for neighbours
+
+
+class Blocks(Layout):
+    """How blocks of queries meet their stretch of keys."""
+
+    def __init__(self, vis: Visibility, dtype: torch.dtype) -> None:
+        assert vis.window is not None
+        self.vis = vis
+        self.w, self.g = min(vis.window, vis.M), min(vis.n_global, vis.M)
+        self.L = max(SMALLEST, self.w // 2)
+        self.C = -(-vis.N // self.L)
+        self.offset = vis.M - vis.N
+        self.ahead = 0 if vis.causal else self.w
+        self.span = self.w + self.L + self.ahead
+        self.dtype = dtype
+
+    def rows(self, x: Float[Tensor, "B h N w"]) -> Float[Tensor, "B C h L w"]:
+        short = self.C * self.L - self.vis.N
+        return F.pad(x, (0, 0, 0, short)).unflatten(-2, (self.C, self.L)).transpose(1, 2)
+
+    def unrows(self, x: Float[Tensor, "B C h L w"]) -> Float[Tensor, "B h N w"]:
+        return x.transpose(1, 2).flatten(2, 3)[..., : self.vis.N, :]
+
+    def keys(self, y: Float[Tensor, "B h M w"]) -> Float[Tensor, "B C h S w"]:
+        """Each block's globals and stretch, copied side by side."""
+        before = self.w - self.offset  # may be negative: keys that no query reaches
+        last = self.offset + self.C * self.L + self.ahead
+        stretch = F.pad(y, (0, 0, before, last - self.vis.M))
+        stretch = stretch.unfold(-2, self.span, self.L).permute(0, 2, 1, 4, 3)
+        if not self.g:
+            return stretch
+        front = y[..., None, : self.g, :].expand(-1, -1, self.C, -1, -1).transpose(1, 2)
+        return torch.cat([front, stretch], -2)
+
+    @cached_property
+    def _along(self) -> Int[Tensor, "span"]:
+        return torch.arange(self.span, device=self.vis.p.device)
+
+    @cached_property
+    def positions(self) -> tuple[Int[Tensor, "C L"], Int[Tensor, "C S"]]:
+        """p of each row and j of each key, −1 where there is none (or it stands in front)."""
+        device = self.vis.p.device
+        start = self.offset + self.L * torch.arange(self.C, device=device)[:, None]
+        p = start + torch.arange(self.L, device=device)
+        j = start - self.w + self._along
+        j = torch.where((j >= self.g) & (j < self.vis.M), j, -1)
+        front = torch.arange(self.g, device=device).expand(self.C, -1)
+        return p, torch.cat([front, j], -1)
+
+    @cached_property
+    def visible(self) -> Bool[Tensor, "b C h L S"]:
+        p, j = self.positions
+        # In the stretch p − j is the same in every block; only the edges differ.
+        near = self.vis._structure(p[:1, :, None], p[:1, :1, None] - self.w + self._along)
+        assert near is not None
+        seen = near & (j[:, None, self.g :] >= 0)
+        if self.g:
+            front = j[:, None, : self.g]
+            ahead = front <= p[:, :, None] if self.vis.causal else front >= 0
+            seen = torch.cat([ahead.expand(-1, self.L, -1), seen], -1)
+        seen = seen[None, :, None]
+        if self.vis.mask is not None:
+            real = self.keys(self.vis.mask.transpose(-1, -2).to(torch.uint8)).bool()
+            seen = seen & real.transpose(-1, -2)
+        return seen
+
+    @cached_property
+    def _weight(self) -> Float[Tensor, "b C h L S"]:
+        return self.visible.to(self.dtype)
+
+    @cached_property
+    def count(self) -> Float[Tensor, "b h N 1"]:
+        wide = torch.float32 if self.dtype == torch.bfloat16 else self.dtype
+        return self.unrows(self.visible.sum(-1, keepdim=True).to(wide))
+
+    @cached_property
+    def _bias(self) -> Float[Tensor, "b C h L S"]:
+        zero = torch.zeros(self.visible.shape, dtype=self.dtype, device=self.visible.device)
+        return zero.masked_fill_(~self.visible, -torch.inf)
+
+    def _per_block(self, t: Float[Tensor, "b C h L S"], B: int) -> Float[Tensor, "G h L S"]:
+        return t.expand(B, -1, -1, -1, -1).flatten(0, 1)
+
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+        B = Q.shape[0]
+        q, k, v = self.rows(Q), self.keys(K), self.keys(V)
+        bias = self._per_block(self._bias.to(Q.dtype), B)
+        out, lse = attend(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), bias=bias)
+        out, lse = (t.unflatten(0, (B, self.C)) for t in (out, lse.unsqueeze(-1)))
+        return self.unrows(out), self.unrows(lse).squeeze(-1)
+
+    def row_var(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N 1"]:
+        B = x.shape[0]
+        seen = self._per_block(self._weight.to(x.dtype), B)
+        count = seen.sum(-1, keepdim=True).clamp_min(1)
+        rows, keys = (t.flatten(0, 1) for t in (self.rows(x), self.keys(y)))
+        return self.unrows(tile_variance(rows, keys, seen, count).unflatten(0, (B, self.C)))
+
+    @torch.no_grad()
+    def members(self, flock: Flock) -> Int[Tensor, "B h N K"]:
+        if isinstance(flock.neighbours, Tensor):
+            return flock.members
+        x, y = (flock.q, flock.k) if flock.neighbours == "scores" else flock.h_unit
+        sizes = flock.rules.sizes()
+        p, j = self.positions
+        heads = max(x.shape[1], len(sizes), self.visible.shape[2])
+        rows, keys = (t.expand(-1, -1, heads, -1, -1) for t in (self.rows(x), self.keys(y)))
+        mates = self.visible & (p[:, :, None] != j[:, None, :])[None, :, None]
+        B, S = rows.shape[0], keys.shape[-2]
+        step = max(1, HELD // (B * heads * self.L * S))
+        found = []
+        for c in range(0, self.C, step):
+            some = slice(c, c + step)
+            scores = rows[:, some] @ keys[:, some].transpose(-1, -2)
+            scores.masked_fill_(~mates[:, some], -torch.inf)
+            index = nb.best(scores, sizes)
+            here = j[some].view(1, -1, 1, 1, S).expand(*index.shape[:-1], -1)
+            found.append(torch.where(index < 0, -1, here.gather(-1, index.clamp_min(0))))
+        return self.unrows(torch.cat(found, 1))
+
+
+def windowed(flock: Flock) -> Float[Tensor, "B H N e"]:
+    """The window by the fold, the global queries by the definition."""
+    vis = flock.vis
+    out = fold(flock, Blocks(vis, flock.wide))
+    first = vis.M - vis.N  # the position of the first query
+    leading = min(max(0, vis.n_global - first), vis.N)
+    if leading:
+        rows = torch.arange(leading, device=out.device)
+        out = torch.cat([dense(flock.rows(rows))[0], out[..., leading:, :]], -2)
+    return out

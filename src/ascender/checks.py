@@ -1,0 +1,195 @@
+"""The door: arguments in, a Flock out, or an error that names the argument, its value and what
+was expected. Nothing behind it checks again."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ascender.combine import LowRank
+from ascender.flock import CHOICES, Flock
+from ascender.rules import Rules
+from ascender.visibility import Visibility
+
+
+def enter(
+    q: Tensor, k: Tensor, v: Tensor, z_q: Tensor, h_q: Tensor,
+    z_k: Tensor | None = None, h_k: Tensor | None = None, *, rules: Rules, causal: bool = False,
+    window: int | None = None, n_global: int = 0, mask: Tensor | None = None,
+    other: Tensor | LowRank | None = None, neighbours: str | Tensor = "semantic",
+    cross: bool = False, bare: Tensor | None = None, key_norm: float | Tensor | None = None,
+    dropout: float = 0.0,
+) -> Flock:  # fmt: skip
+    """The checked call."""
+    for name, t in (("q", q), ("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q)):
+        _check_rank(name, t)
+    B, H, N, _ = q.shape
+    M = k.shape[2]
+    z_k = _keys_of("z", z_q, z_k, N, M)
+    h_k = _keys_of("h", h_q, h_k, N, M)
+    _check_shapes(q, k, v, z_q, h_q, z_k, h_k, bare)
+    k, v = _spread("k", k, H), _spread("v", v, H)
+    bare = None if bare is None else _spread("bare", bare, H)
+    rules.check_heads(H)
+    _check_kind(N, M, causal, window, n_global, cross)
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout = {dropout}; expected a number in [0, 1)")
+    vis = Visibility.of(
+        N, M, device=q.device, causal=causal, window=window, n_global=n_global, cross=cross,
+        mask=None if mask is None else _mask(mask, B, H, N, M),
+    )  # fmt: skip
+    _check_other(other, B, H, N, M)
+    return Flock(
+        q, k, v, z_q, z_k, h_q, h_k, rules=rules, vis=vis, other=other,
+        neighbours=_neighbours(neighbours, B, H, N), bare=bare, key_norm=key_norm,
+        dropout=dropout,
+    )  # fmt: skip
+
+
+def _check_rank(name: str, t: Tensor) -> None:
+    if not isinstance(t, Tensor) or t.ndim != 4:
+        got = tuple(t.shape) if isinstance(t, Tensor) else type(t).__name__
+        raise ValueError(f"{name} is {got}; expected a tensor (batch, heads, tokens, width)")
+    if not t.is_floating_point():
+        raise TypeError(f"{name} has dtype {t.dtype}; expected a floating-point dtype")
+
+
+def _keys_of(letter: str, at_q: Tensor, at_k: Tensor | None, N: int, M: int) -> Tensor:
+    if at_k is None:
+        if N != M:
+            raise ValueError(
+                f"{letter}_k is missing with {N} queries and {M} keys; expected {letter}_k of "
+                f"{M} tokens ({letter}_k defaults to {letter}_q only where they are the same)"
+            )
+        return at_q
+    _check_rank(f"{letter}_k", at_k)
+    return at_k
+
+
+def _check_shapes(
+    q: Tensor, k: Tensor, v: Tensor, z_q: Tensor, h_q: Tensor, z_k: Tensor, h_k: Tensor,
+    bare: Tensor | None,
+) -> None:  # fmt: skip
+    B, H, N, d = q.shape
+    M = k.shape[2]
+
+    def expect(name: str, t: Tensor, tokens: int, width: int | None, one_head: bool) -> None:
+        shape = f"{name} has shape {tuple(t.shape)}"
+        if t.shape[0] != B:
+            raise ValueError(f"{shape}; expected batch {B} as q has")
+        if one_head and t.shape[1] not in (1, H):
+            raise ValueError(f"{shape}; expected {H} heads as q has, or 1 that all share")
+        if not one_head and (t.shape[1] == 0 or H % t.shape[1]):
+            raise ValueError(f"{shape}; expected {H} heads as q has, or a divisor of {H} (grouped)")
+        if t.shape[2] != tokens:
+            raise ValueError(f"{shape}; expected {tokens} tokens")
+        if width is not None and t.shape[3] != width:
+            raise ValueError(f"{shape}; expected width {width}")
+
+    if N == 0 or M == 0 or d == 0:
+        raise ValueError(
+            f"q has shape {tuple(q.shape)}, k {tuple(k.shape)}; expected no empty axis"
+        )
+    expect("k", k, M, d, one_head=False)
+    expect("v", v, M, None, one_head=False)
+    if bare is not None:
+        _check_rank("bare", bare)
+        expect("bare", bare, M, d, one_head=False)
+    expect("z_q", z_q, N, None, one_head=True)
+    expect("h_q", h_q, N, None, one_head=True)
+    expect("z_k", z_k, M, z_q.shape[3], one_head=True)
+    expect("h_k", h_k, M, h_q.shape[3], one_head=True)
+    for name, a, b in (("z", z_q, z_k), ("h", h_q, h_k)):
+        if a.shape[1] != b.shape[1]:
+            raise ValueError(
+                f"{name}_q has {a.shape[1]} heads and {name}_k {b.shape[1]}; expected the same"
+            )
+    for name, t in (("k", k), ("v", v)):
+        if t.dtype != q.dtype:
+            raise TypeError(f"{name} has dtype {t.dtype}; expected {q.dtype} as q has")
+    for name, t in (("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q), ("z_k", z_k), ("h_k", h_k)):
+        if t.device != q.device:
+            raise ValueError(f"{name} is on {t.device}; expected {q.device} as q is")
+
+
+def _spread(name: str, t: Tensor, heads: int) -> Tensor:
+    """Grouped keys and values, one per query head."""
+    return t if t.shape[1] == heads else t.repeat_interleave(heads // t.shape[1], 1)
+
+
+def _check_kind(
+    N: int, M: int, causal: bool, window: int | None, n_global: int, cross: bool
+) -> None:
+    if cross and (causal or window is not None):
+        which = "causal=True" if causal else f"window={window}"
+        raise ValueError(
+            f"{which} with cross=True: queries have no position among the keys there; "
+            "expected cross=False, or a bool mask"
+        )
+    if not cross and N > M:
+        raise ValueError(
+            f"{N} queries and {M} keys; expected N ≤ M in self-attention (the queries are the "
+            "tail of the keys), or cross=True"
+        )
+    if window is not None and (not isinstance(window, int) or window < 0):
+        raise ValueError(f"window = {window!r}; expected an int ≥ 0, or None")
+    if not isinstance(n_global, int) or n_global < 0:
+        raise ValueError(f"n_global = {n_global!r}; expected an int ≥ 0")
+    if n_global and window is None:
+        raise ValueError(f"n_global = {n_global} without a window; expected window=…")
+
+
+def _mask(mask: Tensor, B: int, H: int, N: int, M: int) -> Tensor:
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask has dtype {mask.dtype}; expected torch.bool, True = may attend")
+    full = (B, H, N, M)
+    shape = (1,) * (4 - mask.ndim) + tuple(mask.shape)
+    if mask.ndim > 4 or any(have not in (1, want) for have, want in zip(shape, full, strict=True)):
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}; expected one that broadcasts to {full}"
+        )
+    mask = mask.reshape(shape)
+    return mask if shape[-1] == M else mask.expand(-1, -1, -1, M)
+
+
+def _check_other(other: Tensor | LowRank | None, B: int, H: int, N: int, M: int) -> None:
+    if other is None:
+        return
+    if isinstance(other, LowRank):
+        if other.left.shape[-2] != N or other.right.shape[-2] != M:
+            raise ValueError(
+                f"other is LowRank of {other.left.shape[-2]} × {other.right.shape[-2]}; "
+                f"expected {N} × {M}"
+            )
+        return
+    if not isinstance(other, Tensor) or not other.is_floating_point():
+        got = other.dtype if isinstance(other, Tensor) else type(other).__name__
+        raise TypeError(f"other is {got}; expected a floating-point tensor or LowRank")
+    shape = (1,) * (4 - other.ndim) + tuple(other.shape)
+    full = (B, H, N, M)
+    if other.ndim > 4 or any(x not in (1, y) for x, y in zip(shape, full, strict=True)):
+        raise ValueError(
+            f"other has shape {tuple(other.shape)}; expected one that broadcasts to {full}"
+        )
+
+
+def _neighbours(neighbours: str | Tensor, B: int, H: int, N: int) -> str | Tensor:
+    if isinstance(neighbours, str):
+        if neighbours not in CHOICES:
+            raise ValueError(
+                f"unknown neighbours {neighbours!r}; expected one of {', '.join(CHOICES)}, "
+                "or an index tensor"
+            )
+        return neighbours
+    if neighbours.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"neighbours has dtype {neighbours.dtype}; expected int64 indices")
+    n = neighbours.long()
+    if n.ndim == 3:
+        n = n.unsqueeze(1)  # (B, N, K): the same for all heads
+    n = n.reshape((1,) * (4 - n.ndim) + n.shape)
+    if n.ndim != 4 or n.shape[0] not in (1, B) or n.shape[1] not in (1, H) or n.shape[2] != N:
+        raise ValueError(
+            f"neighbours has shape {tuple(neighbours.shape)}; expected (N, K), (B, N, K) or "
+            f"(B, heads or 1, N, K) with B = {B}, N = {N}"
+        )
+    return n.expand(B, -1, -1, -1)

@@ -1,0 +1,176 @@
+"""One call's tokens, checked at the door: what every backend is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ascender import neighbours as nb
+from ascender.combine import LowRank
+from ascender.geometry import FLOOR, anchor, unit, wide
+from ascender.rules import Rules
+from ascender.visibility import Visibility
+
+CHOICES = ("semantic", "scores")
+
+
+@dataclass(frozen=True)
+class Flock:
+    """q, k, v: (B, H, ·, ·). z and h may have one head that all share. `bare`: the keys without
+    rotation, where k is rotated. `key_norm`: the length that all keys of a head have (QK-norm),
+    so that k̃ = k / key_norm."""
+
+    q: Float[Tensor, "B H N d"]
+    k: Float[Tensor, "B H M d"]
+    v: Float[Tensor, "B H M e"]
+    z_q: Float[Tensor, "B Z N z"]
+    z_k: Float[Tensor, "B Z M z"]
+    h_q: Float[Tensor, "B A N a"]
+    h_k: Float[Tensor, "B A M a"]
+    rules: Rules
+    vis: Visibility
+    other: Tensor | LowRank | None = None
+    neighbours: str | Int[Tensor, "B h N K"] = "semantic"
+    bare: Float[Tensor, "B H M d"] | None = None
+    key_norm: float | Float[Tensor, "H"] | None = None
+    dropout: float = 0.0
+
+    @property
+    def wide(self) -> torch.dtype:
+        return wide(self.q.dtype)
+
+    @property
+    def heading_keys(self) -> Float[Tensor, "B H M d"]:
+        """The unrotated keys."""
+        return self.k if self.bare is None else self.bare
+
+    @cached_property
+    def key_scale(self) -> float | Tensor:
+        """1/‖k_j‖, so that k̃ = key_scale · k: (B, H, M, 1), or (H, 1, 1) with QK-norm."""
+        if self.key_norm is None:
+            norm = torch.linalg.vector_norm(self.heading_keys.to(self.wide), dim=-1, keepdim=True)
+            return 1 / norm.clamp_min(FLOOR)
+        if isinstance(self.key_norm, Tensor):
+            return 1 / self.key_norm.to(self.wide).view(-1, 1, 1)
+        return 1 / self.key_norm
+
+    @cached_property
+    def key_unit(self) -> Float[Tensor, "B H M d"]:
+        """k̃."""
+        return self.heading_keys.to(self.wide) * self.key_scale
+
+    @cached_property
+    def h_unit(self) -> tuple[Tensor, Tensor]:
+        """(h_q, h_k) at length 1."""
+        h_k = unit(self.h_k.to(self.wide))
+        return (h_k if self.h_q is self.h_k else unit(self.h_q.to(self.wide))), h_k
+
+    @cached_property
+    def z(self) -> tuple[Tensor, Tensor]:
+        """(z_q, z_k) measured from an anchor."""
+        mask = self.vis.mask
+        origin = anchor(self.z_k, None if mask is None else mask.any(-2)).to(self.wide)
+        z_k = self.z_k.to(self.wide) - origin
+        return (z_k if self.z_q is self.z_k else self.z_q.to(self.wide) - origin), z_k
+
+    @cached_property
+    def members(self) -> Int[Tensor, "B h N K"]:
+        """N_k(i)."""
+        if isinstance(self.neighbours, Tensor):
+            return nb.given(self.neighbours, self.vis)
+        if self.neighbours == "scores":
+            x, y = self.q.detach(), self.k.detach()
+        else:
+            x, y = (t.detach() for t in self.h_unit)
+        return nb.top_k(x, y, self.vis, self.rules.sizes())
+
+    def prepared(self, **known: object) -> Flock:
+        """Take derived quantities (key_scale, h_unit, z, members) as given: a cache has them."""
+        self.__dict__.update(known)
+        return self
+
+    @cached_property
+    def other_dense(self) -> Tensor | None:
+        return self.other.dense() if isinstance(self.other, LowRank) else self.other
+
+    def rows(self, which: Int[Tensor, "R"], heads: Int[Tensor, "h"] | None = None) -> Flock:
+        """Some of the queries (and heads) against all the keys."""
+
+        def cut(t: Tensor, axis: int, index: Tensor | None) -> Tensor:
+            return t if index is None or t.shape[axis] == 1 else t.index_select(axis, index)
+
+        def query(t: Tensor) -> Tensor:
+            return cut(t.index_select(-2, which), 1, heads)
+
+        def key(t: Tensor) -> Tensor:
+            return cut(t, 1, heads)
+
+        mask = self.vis.mask
+        vis = replace(self.vis.rows(which), mask=None)
+        if mask is not None:
+            vis = replace(vis, mask=cut(cut(mask, -2, which), 1, heads))
+        other = self.other_dense
+        if other is not None:
+            other = cut(cut(_four(other), -2, which), 1, heads)
+        near = self.neighbours
+        per_head: dict[str, Any] = {
+            name: value[heads]
+            for name, value in vars(self.rules).items()
+            if heads is not None and isinstance(value, Tensor) and value.numel() > 1
+        }
+        sizes = self.rules.sizes()
+        if heads is not None and len(sizes) > 1:
+            per_head["k"] = [sizes[h] for h in heads.tolist()]
+        norm = self.key_norm
+        if heads is not None and isinstance(norm, Tensor) and norm.numel() > 1:
+            norm = norm[heads]
+        return replace(
+            self,
+            q=query(self.q), z_q=query(self.z_q), h_q=query(self.h_q),
+            k=key(self.k), v=key(self.v), z_k=key(self.z_k), h_k=key(self.h_k),
+            bare=None if self.bare is None else key(self.bare),
+            rules=replace(self.rules, **per_head), vis=vis, other=other, key_norm=norm,
+            neighbours=near if isinstance(near, str) else query(near),
+        )  # fmt: skip
+
+    def without_bad(self) -> tuple[Flock, Bool[Tensor, "B H N"]]:
+        """The flock with every non-finite token set to 0, and the rows that see one.
+
+        0 · NaN is NaN, so a token that nobody may see would still spoil a sum over all keys.
+        """
+        B, H = self.q.shape[:2]
+        bad_q = _bad(self.q, self.z_q, self.h_q).expand(B, H, -1)
+        keys = (self.k, self.v, self.z_k, self.h_k, *([] if self.bare is None else [self.bare]))
+        bad_k = _bad(*keys).expand(B, H, -1)
+
+        def clean(t: Tensor, bad: Tensor) -> Tensor:
+            bad = bad if t.shape[1] == H else bad.any(1, keepdim=True)
+            return t.masked_fill(bad[..., None], 0)
+
+        flock = replace(
+            self,
+            q=clean(self.q, bad_q), z_q=clean(self.z_q, bad_q), h_q=clean(self.h_q, bad_q),
+            k=clean(self.k, bad_k), v=clean(self.v, bad_k),
+            z_k=clean(self.z_k, bad_k), h_k=clean(self.h_k, bad_k),
+            bare=None if self.bare is None else clean(self.bare, bad_k),
+        )  # fmt: skip
+        return flock, bad_q | self.vis.sees(bad_k)
+
+
+def _bad(*tensors: Tensor) -> Tensor:
+    """Tokens with a NaN or an infinity in any of these, (B, H or 1, tokens)."""
+    bad = None
+    for t in tensors:
+        here = ~torch.isfinite(t).all(-1)
+        bad = here if bad is None else bad | here
+    assert bad is not None
+    return bad
+
+
+def _four(t: Tensor) -> Tensor:
+    return t.reshape((1,) * (4 - t.ndim) + t.shape)

@@ -1,0 +1,64 @@
+"""Latent coordinates z, semantic directions h, keys k: lengths, angles and distances.
+
+unit(x)  = x / max(‖x‖, 1e-12)
+a_ij     = unit(h_i) · unit(h_j)
+w^τ_ij   = exp(−‖z_i − z_j‖² / τ²)
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+FLOOR = 1e-12
+
+
+def unit(x: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
+    """x / max(‖x‖, 1e-12). Scaling x by a positive number changes nothing."""
+    return F.normalize(x, dim=-1, eps=FLOOR)
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """Where statistics are computed: float32 for the half precisions, else the type itself."""
+    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
+
+
+def anchor(
+    z_k: Float[Tensor, "B Z M z"], keys: Bool[Tensor, "b h M"] | None
+) -> Float[Tensor, "B Z 1 z"]:
+    """A point to measure z from: the first key that is not padding.
+
+    Distances do not depend on it; their rounding does, since ‖z − z'‖² is computed as
+    ‖z‖² + ‖z'‖² − 2 z·z'. A causal row that sees anything sees this key, so nothing leaks.
+    """
+    if keys is None:
+        return z_k[..., :1, :].detach()
+    keys = keys.any(1, keepdim=True) if keys.shape[1] != z_k.shape[1] else keys
+    first = keys.to(torch.uint8).argmax(-1).expand(z_k.shape[0], z_k.shape[1])
+    index = first[..., None, None].expand(-1, -1, 1, z_k.shape[-1])
+    return z_k.detach().gather(-2, index)
+
+
+def squared_distance(
+    x: Float[Tensor, "... N z"], y: Float[Tensor, "... M z"]
+) -> Float[Tensor, "... N M"]:
+    """‖x_i − y_j‖², never negative."""
+    xx, yy = x.square().sum(-1)[..., :, None], y.square().sum(-1)[..., None, :]
+    return (xx + yy - 2 * x @ y.transpose(-1, -2)).clamp_min(0)
+
+
+def kernel(d2: Float[Tensor, "..."], tau: float | Tensor) -> Float[Tensor, "..."]:
+    """w = exp(−d²/τ²)."""
+    return torch.exp(-d2 / tau**2)
+
+
+def lift(z: Float[Tensor, "... z"]) -> Float[Tensor, "... z1"]:
+    """(z, ‖z‖²): in these coordinates −‖z − c‖² is linear, up to a constant of the row."""
+    return torch.cat([z, z.square().sum(-1, keepdim=True)], -1)
+
+
+def probe(c: Float[Tensor, "... z"]) -> Float[Tensor, "... z1"]:
+    """(2c, −1): probe(c) · lift(z) = −‖z − c‖² + ‖c‖²."""
+    return torch.cat([2 * c, -torch.ones_like(c[..., :1])], -1)

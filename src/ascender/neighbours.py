@@ -1,0 +1,168 @@
+"""N_k(i): the k members of P(i) that i goes by.
+
+    "semantic"   the largest a_ij = cos(h_i, h_j)
+    "scores"     the largest base score q_i·k_j/√d (reuse: no extra geometry)
+    a list       given indices (grid, graph, another layer's), −1 = none
+
+An index list is (B, h, N, K) with h = 1 where the heads share it. Entries outside P(i) are −1.
+The choice has no gradient, so all of this runs without one, in chunks of rows, never the whole
+N×M. Equal values are taken in no particular order.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ascender.visibility import Visibility
+
+CHUNK = 1 << 19  # scores held at once, per batch and head
+SHORT = 1024  # rows up to this length are cut by a threshold
+SPLIT = 1 << 16  # scores from which on that is worth a second thread
+
+
+@torch.no_grad()
+def top_k(
+    x: Float[Tensor, "B x N d"],
+    y: Float[Tensor, "B y M d"],
+    vis: Visibility,
+    sizes: tuple[int, ...],
+) -> Int[Tensor, "B h N K"]:
+    """The sizes[h] members of P(i) with the largest x_i·y_j. h is 1 where the heads share x, y,
+    the size and the mask."""
+    heads = max(x.shape[1], len(sizes), 1 if vis.mask is None else vis.mask.shape[1])
+    x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
+    N, M = vis.N, vis.M
+    chunk = max(1, CHUNK // M)
+    parts = []
+    for a in range(0, N, chunk):
+        b = min(N, a + chunk)
+        rows, keys = vis.rows(slice(a, b)), y
+        if vis.causal and not vis.cross and b < N:  # later keys are hidden from all these rows
+            end = b + M - N
+            mask = None if rows.mask is None else rows.mask[..., :end]
+            rows, keys = replace(rows, j=rows.j[:end], mask=mask), y[:, :, :end]
+        parts.append(pick(x[:, :, a:b] @ keys.transpose(-1, -2), rows, sizes))
+    K = max(p.shape[-1] for p in parts)
+    return torch.cat([F.pad(p, (0, K - p.shape[-1]), value=-1) for p in parts], -2)
+
+
+def pick(
+    scores: Float[Tensor, "B h n m"], vis: Visibility, sizes: tuple[int, ...]
+) -> Int[Tensor, "B h n K"]:
+    """Top k of each row over P(i), filled up with −1. Uses up the scores."""
+    if vis.causal or vis.window is not None or vis.mask is not None:
+        scores = scores.masked_fill_(~vis.flockmates, -torch.inf)
+    elif not vis.cross:
+        scores[..., torch.arange(vis.N, device=scores.device), vis.own] = -torch.inf
+    return best(scores, sizes)
+
+
+def best(scores: Float[Tensor, "... h n m"], sizes: tuple[int, ...]) -> Int[Tensor, "... h n K"]:
+    """The places of the sizes[h] largest scores of each row, −1 instead of a −inf."""
+    K = min(max(sizes), scores.shape[-1])
+    ranked = len(set(sizes)) > 1
+    if not ranked and K < scores.shape[-1] <= SHORT and _plain(scores):
+        index = _by_threshold(scores, K)
+        if index is not None:
+            return index
+    top = scores.topk(K, dim=-1, sorted=ranked)
+    index = top.indices.masked_fill(top.values == -torch.inf, -1)
+    if ranked:
+        rank = torch.arange(K, device=index.device)
+        index = index.masked_fill(rank >= rank.new_tensor(sizes).view(-1, 1, 1), -1)
+    return index
+
+
+def _by_threshold(scores: Float[Tensor, "... m"], K: int) -> Int[Tensor, "... K"] | None:
+    """Top K of short rows: numpy's partition finds the K-th value with vector instructions,
+    faster than a heap. None where a row has ties at it, or fewer than K finite scores."""
+    m = scores.shape[-1]
+    flat = scores.reshape(-1, m)
+    rows = flat.numpy()
+    if rows.size < SPLIT:
+        threshold = _kth(rows, m - K)
+    else:  # numpy lets go of the interpreter while it partitions
+        halves = np.array_split(rows, max(1, torch.get_num_threads()))
+        threshold = np.concatenate(list(_pool().map(lambda part: _kth(part, m - K), halves)))
+    places = (flat >= torch.from_numpy(threshold)).nonzero()[:, 1]
+    if places.numel() != flat.shape[0] * K or bool(np.isneginf(threshold).any()):
+        return None
+    return places.view(*scores.shape[:-1], K)
+
+
+def _kth(rows: np.ndarray, place: int) -> np.ndarray:
+    return np.ascontiguousarray(np.partition(rows, place, axis=-1)[:, place : place + 1])
+
+
+@lru_cache(1)
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="ascender-neighbours")
+
+
+def _plain(t: Tensor) -> bool:
+    """Whether t is memory that numpy can read: not traced, not inside a torch.func transform."""
+    return (
+        t.device.type == "cpu"
+        and t.dtype in (torch.float32, torch.float64)
+        and not torch.compiler.is_compiling()
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )
+
+
+def given(index: Int[Tensor, "B h N K"], vis: Visibility) -> Int[Tensor, "B h N K"]:
+    """A list as a set of flockmates: entries outside P(i), and repetitions, become −1."""
+    index = index.sort(-1, descending=True).values
+    again = F.pad(index[..., 1:] == index[..., :-1], (1, 0), value=False)
+    return index.masked_fill(again | ~vis.allows(index), -1)
+
+
+def as_mask(index: Int[Tensor, "B h N K"], M: int) -> Bool[Tensor, "B h N M"]:
+    """The same sets as a matrix."""
+    hit = torch.zeros(*index.shape[:-1], M + 1, dtype=torch.bool, device=index.device)
+    return hit.scatter(-1, index.masked_fill(index < 0, M), True)[..., :M]
+
+
+def grid(height: int, width: int, radius: int = 1) -> Int[Tensor, "N K"]:
+    """Neighbours of each cell of an image read row by row: the square of `radius` around it.
+
+    >>> grid(2, 3)[0].tolist()              # the corner (0, 0) of a 2×3 image
+    [-1, -1, -1, -1, 1, -1, 3, 4]
+    """
+    y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    steps = torch.arange(-radius, radius + 1)
+    dy, dx = (t.flatten() for t in torch.meshgrid(steps, steps, indexing="ij"))
+    elsewhere = (dy != 0) | (dx != 0)
+    yy = y.reshape(-1, 1) + dy[elsewhere]
+    xx = x.reshape(-1, 1) + dx[elsewhere]
+    inside = (yy >= 0) & (yy < height) & (xx >= 0) & (xx < width)
+    return torch.where(inside, yy * width + xx, -1)
+
+
+def graph(edges: Int[Tensor, "2 E"], nodes: int, *, directed: bool = False) -> Int[Tensor, "N K"]:
+    """Neighbours of each node from an edge list (source, target): i goes by the targets of its
+    edges, and by the sources too unless directed.
+
+    >>> graph(torch.tensor([[0, 0], [1, 2]]), nodes=3).tolist()
+    [[1, 2], [0, -1], [0, -1]]
+    """
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise ValueError(f"edges has shape {tuple(edges.shape)}; expected (2, number of edges)")
+    if edges.numel() and not (int(edges.min()) >= 0 and int(edges.max()) < nodes):
+        raise ValueError(
+            f"edges name nodes {int(edges.min())} … {int(edges.max())}; expected 0 … {nodes - 1}"
+        )
+    pairs = edges if directed else torch.cat([edges, edges.flip(0)], 1)
+    pairs = torch.unique(pairs[:, pairs[0] != pairs[1]], dim=1)  # sorted by source, then target
+    degree = torch.bincount(pairs[0], minlength=nodes)
+    out = torch.full((nodes, max(1, int(degree.max()) if nodes else 1)), -1)
+    slot = torch.arange(pairs.shape[1]) - (degree.cumsum(0) - degree)[pairs[0]]
+    out[pairs[0], slot] = pairs[1]
+    return out

@@ -1,0 +1,127 @@
+"""The three rules and the numbers they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+Number = float | Tensor
+
+RULES = ("align", "sep", "coh")
+POSITIVE = ("tau_sep", "tau_coh", "kappa", "tau_score")
+CHOICES = {
+    "separation_scope": ("neighbours", "all"),
+    "local_scope": ("visible", "neighbours"),
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The numbers of SPEC sections 3 and 4: a float, or one value a head as an (H,) tensor.
+
+    ω weighs a rule (learned), λ ∈ [0, 1] is its schedule's coefficient, α the sharpness of its
+    gate, τ_sep and τ_coh the kernel widths, δ the similarity above which separation acts, κ the
+    crowd at which it acts fully, τ_score the temperature, k the size of a neighbourhood
+    (an int, or one a head).
+    """
+
+    omega_align: Number = 0.1
+    omega_sep: Number = 0.1
+    omega_coh: Number = 0.1
+    alpha_align: Number = 1.0
+    alpha_coh: Number = 1.0
+    tau_sep: Number = 1.0
+    tau_coh: Number = 1.0
+    delta: Number = 0.2
+    kappa: Number = 32.0
+    tau_score: Number = 1.0
+    k: int | Sequence[int] | Tensor = 16
+    lam_align: Number = 1.0
+    lam_sep: Number = 1.0
+    lam_coh: Number = 1.0
+    standardise: bool = True
+    separation_scope: str = "neighbours"
+    local_scope: str = "visible"
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"unknown {name} {getattr(self, name)!r}; expected one of {', '.join(allowed)}"
+                )
+        for name in NUMBERS:
+            self._check_number(name, getattr(self, name))
+        for size in self.sizes():
+            if size < 1:
+                raise ValueError(f"k = {size}; expected at least 1 neighbour")
+
+    def _check_number(self, name: str, value: Number) -> None:
+        if isinstance(value, Tensor):
+            if value.ndim > 1:
+                raise ValueError(
+                    f"{name} has shape {tuple(value.shape)}; expected a float or one value a head"
+                )
+            # A learned number is kept in range by its map; reading it would stall a GPU.
+            if value.requires_grad or value.device.type != "cpu" or torch.compiler.is_compiling():
+                return
+            low, high = (float(value.min()), float(value.max())) if value.numel() else (1.0, 1.0)
+        else:
+            low = high = value
+        if name in POSITIVE and not low > 0:
+            raise ValueError(f"{name} = {low:g}; expected a positive number")
+        if name.startswith("lam_") and not (low >= 0 and high <= 1):
+            raise ValueError(f"{name} = {low if low < 0 else high:g}; expected a number in [0, 1]")
+
+    def at(self, name: str, like: Tensor) -> Number:
+        """The number, shaped to multiply a (B, H, N, ·) tensor of like's kind."""
+        value = getattr(self, name)
+        if not isinstance(value, Tensor) or value.ndim == 0:
+            return value
+        return value.to(device=like.device, dtype=like.dtype).view(-1, 1, 1)
+
+    def strength(self, rule: str, like: Tensor) -> Number:
+        """λω."""
+        return self.at(f"lam_{rule}", like) * self.at(f"omega_{rule}", like)
+
+    def active(self, rule: str) -> bool:
+        """False where the rule is switched off by a plain 0 (a float, not a learned number)."""
+        return not any(
+            isinstance(x, int | float) and x == 0
+            for x in (getattr(self, f"lam_{rule}"), getattr(self, f"omega_{rule}"))
+        )
+
+    def sizes(self) -> tuple[int, ...]:
+        """k as a tuple: one entry, or one a head."""
+        if isinstance(self.k, int):
+            return (self.k,)
+        return tuple(int(x) for x in (self.k.tolist() if isinstance(self.k, Tensor) else self.k))
+
+    def one_kernel(self) -> bool:
+        """Whether separation and cohesion share τ, so that one pass serves both."""
+        a, b = self.tau_sep, self.tau_coh
+        if a is b:
+            return True
+        if isinstance(a, Tensor) or isinstance(b, Tensor):
+            return False
+        return a == b
+
+    def check_heads(self, heads: int) -> None:
+        for name in (*NUMBERS, "k"):
+            value = getattr(self, name)
+            n = len(self.sizes()) if name == "k" else value.numel() if _per_head(value) else 1
+            if n not in (1, heads):
+                raise ValueError(f"{name} has {n} values; expected 1 or one a head ({heads})")
+
+
+def _per_head(value: Number) -> bool:
+    return isinstance(value, Tensor) and value.ndim == 1
+
+
+NUMBERS = tuple(
+    f.name
+    for f in fields(Rules)
+    if f.name.startswith(("omega", "alpha", "tau", "lam")) or f.name in ("delta", "kappa")
+)

@@ -1,0 +1,26 @@
+"""Alignment: look where your semantic neighbours point.
+
+    s_i = Σ_{l ∈ N_k(i)} k̃_l        u_i = s_i / ‖s_i‖            the heading
+    Var_i = 1 − ‖s_i / |N_k(i)|‖²    γ_i = σ(−α_align · Var_i)    the gate
+    r_ij = k̃_j · u_i
+
+Var is 1 − R², R the mean resultant length of directional statistics: 0 where the neighbours
+point one way, near 1 where they scatter. N_k(i) empty: u_i = 0, so r_ij = 0.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ascender.geometry import unit
+from ascender.rules import Number
+
+
+def heading(
+    s: Float[Tensor, "B H N d"], count: Float[Tensor, "b h N 1"], alpha: Number
+) -> tuple[Float[Tensor, "B H N d"], Float[Tensor, "B H N 1"]]:
+    """(u, γ) from the sum s over the neighbours and their number."""
+    variance = 1 - (s / count.clamp_min(1)).square().sum(-1, keepdim=True)
+    return unit(s), torch.sigmoid(-alpha * variance)

@@ -1,0 +1,123 @@
+"""Who may look at whom.
+
+    p(i) = i + (M − N)                       the key position of query i
+    V(i) = { j : every mask allows j }       causal: j ≤ p(i)
+                                             window: |p(i) − j| ≤ w, or j < g, or p(i) < g
+    P(i) = V(i) \\ {p(i)}                     the flockmates; in cross-attention P(i) = V(i)
+
+Everything downstream asks this object; nothing else in the package knows about masks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """p and j are positions: (N,) and (M,), or with leading axes that broadcast (blocks)."""
+
+    p: Int[Tensor, "... N"]
+    j: Int[Tensor, "... M"]
+    causal: bool = False
+    window: int | None = None
+    n_global: int = 0
+    mask: Bool[Tensor, "b h n M"] | None = None  # each of b, h, n is full or 1
+    cross: bool = False
+
+    @staticmethod
+    def of(N: int, M: int, *, device: torch.device | str = "cpu", **kinds) -> Visibility:  # type: ignore[no-untyped-def]
+        """The usual case: keys 0 … M−1, queries at their tail."""
+        j = torch.arange(M, device=device)
+        offset = 0 if kinds.get("cross") else M - N
+        return Visibility(torch.arange(offset, offset + N, device=device), j, **kinds)
+
+    @property
+    def N(self) -> int:
+        return self.p.shape[-1]
+
+    @property
+    def M(self) -> int:
+        return self.j.shape[-1]
+
+    @property
+    def by_key_only(self) -> bool:
+        """True where the mask is padding: the same for every query."""
+        return self.mask is None or self.mask.shape[-2] == 1
+
+    def _structure(self, p: Tensor, j: Tensor) -> Tensor | None:
+        """Causal and window as arithmetic on positions; None where neither restricts."""
+        seen = None
+        if self.causal:
+            seen = j <= p
+        if self.window is not None:
+            near = (p - j).abs() <= self.window
+            if self.n_global:
+                near = near | (j < self.n_global) | (p < self.n_global)
+            seen = near if seen is None else seen & near
+        return seen
+
+    @cached_property
+    def visible(self) -> Bool[Tensor, "... N M"]:
+        """V as a matrix, (b, h, N, M) with b and h possibly 1."""
+        seen = self._structure(self.p[..., :, None], self.j[..., None, :])
+        if seen is None:
+            seen = torch.ones(self.N, self.M, dtype=torch.bool, device=self.p.device)
+        if self.mask is not None:
+            seen = seen & self.mask
+        return seen.reshape((1,) * (4 - seen.ndim) + seen.shape) if seen.ndim < 4 else seen
+
+    @cached_property
+    def flockmates(self) -> Bool[Tensor, "... N M"]:
+        """P as a matrix."""
+        if self.cross:
+            return self.visible
+        return self.visible & (self.p[..., :, None] != self.j[..., None, :])
+
+    @cached_property
+    def own(self) -> Int[Tensor, "N"]:
+        """The index among the keys of each query itself."""
+        return torch.searchsorted(self.j, self.p)
+
+    @cached_property
+    def self_visible(self) -> Bool[Tensor, "b h N"]:
+        """Whether i is in V(i); without any N×M."""
+        if self.cross:
+            return torch.zeros(1, 1, self.N, dtype=torch.bool, device=self.p.device)
+        if self.mask is None:
+            return torch.ones(1, 1, self.N, dtype=torch.bool, device=self.p.device)
+        rows, own = self.mask.expand(-1, -1, self.N, -1), self.own.view(1, 1, -1, 1)
+        return rows.gather(-1, own.expand(*rows.shape[:2], -1, -1)).squeeze(-1)
+
+    def allows(self, index: Int[Tensor, "b h N K"]) -> Bool[Tensor, "b h N K"]:
+        """Which of the listed keys are in P(i); −1 and indices past M are not."""
+        inside = (index >= 0) & (index < self.M)
+        safe = index.clamp(0, self.M - 1)
+        j, p = self.j[safe], self.p.view(1, 1, -1, 1)
+        seen = self._structure(p, j)
+        allowed = inside if seen is None else inside & seen
+        if self.mask is not None:
+            b, h = index.shape[0], max(index.shape[1], self.mask.shape[1])
+            rows = self.mask.expand(b, h, self.N, -1)
+            allowed = allowed & rows.gather(-1, safe.expand(b, h, -1, -1))
+        return allowed if self.cross else allowed & (j != p)
+
+    def rows(self, which: Tensor | slice) -> Visibility:
+        """The same keys, some of the queries."""
+        mask = self.mask
+        if mask is not None and mask.shape[-2] != 1:
+            mask = mask[..., which, :]
+        return replace(self, p=self.p[which], mask=mask)
+
+    def sees(self, keys: Bool[Tensor, "B H M"], chunk: int = 256) -> Bool[Tensor, "B H N"]:
+        """Whether row i sees any of the marked keys (in chunks of rows)."""
+        parts = []
+        for a in range(0, self.N, chunk):
+            rows = self.rows(slice(a, a + chunk))
+            parts.append((rows.visible & keys[..., None, :]).any(-1))
+        return torch.cat(parts, -1)
