@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ascender.backends.compact import compact
 from ascender.backends.decode import decode
 from ascender.backends.dense import dense
 from ascender.backends.folded import folded
@@ -25,6 +27,7 @@ def _dense(flock: Flock) -> Tensor:
 
 BACKENDS: dict[str, Callable[[Flock], Tensor]] = {
     "dense": _dense,
+    "compact": compact,
     "folded": folded,
     "windowed": windowed,
     "decode": decode,
@@ -97,8 +100,14 @@ def attend(flock: Flock, backend: str, return_parts: bool = False) -> Any:
         )
     if reason := refusal(flock, name):
         raise ValueError(f"backend={name!r} cannot: {reason}")
+    return dense(flock)[0] if name == "dense" else _run(flock, name)
+
+
+@torch.compiler.disable
+def _run(flock: Flock, name: str) -> Tensor:
+    """A backend with kernels and index lists of its own: torch.compile steps around it."""
     out = BACKENDS[name](flock)
-    if name != "dense" and bool(torch.isnan(out).any()):
+    if bool(torch.isnan(out).any()):
         flock, spoilt = flock.without_bad()
         out = BACKENDS[name](flock).masked_fill(spoilt[..., None], torch.nan)
     return out
@@ -115,7 +124,7 @@ def refusal(flock: Flock, backend: str) -> str | None:
         return "separation_scope='all' needs the whole matrix; expected backend='dense'"
     if flock.q.dtype == torch.float16 and flock.q.device.type == "cpu":
         return "float16 on the CPU; expected bfloat16, float32 or float64"
-    if backend == "decode":
+    if backend in ("decode", "compact"):
         return None
     other = flock.other
     if isinstance(other, Tensor) and other.ndim > 1 and other.shape[-2] != 1:
@@ -138,6 +147,7 @@ def refusal(flock: Flock, backend: str) -> str | None:
 
 # Below this many scores a matrix is cheaper than avoiding it (`ascender bench choose`).
 SMALL = 1 << 12
+LARGE = 1 << 22  # from here on whole matrices are worth a warning
 
 
 def choose(flock: Flock) -> str:
@@ -150,10 +160,19 @@ def choose(flock: Flock) -> str:
         order.append("windowed")
     if vis.N * vis.M > SMALL:
         order.append("folded")
-    return next((name for name in order if refusal(flock, name) is None), "dense")
+    for name in order:
+        if refusal(flock, name) is None:
+            return name
+    if order and vis.N * vis.M > LARGE:
+        warnings.warn(
+            f"attention over {vis.N} × {vis.M} scores runs dense, with whole matrices: "
+            f"{order[-1]} cannot, {refusal(flock, order[-1])}",
+            stacklevel=4,
+        )
+    return "dense"
 
 
-def find_neighbours(flock: Flock) -> Int[Tensor, "B h N K"]:
+def find_neighbours(flock: Flock) -> Int[Tensor, "B #H N K"]:
     """N_k(i) of a call as index lists, to hand to another layer."""
     if flock.vis.window is not None and refusal(flock, "windowed") is None:
         return Blocks(flock.vis, flock.wide).members(flock)

@@ -49,7 +49,7 @@ class LowRank:
 
 
 def row_moments(
-    r: Float[Tensor, "B H N M"], visible: Bool[Tensor, "b h N M"]
+    r: Float[Tensor, "B H N M"], visible: Bool[Tensor, "#B #H N M"]
 ) -> tuple[Float[Tensor, "B H N 1"], Float[Tensor, "B H N 1"]]:
     """Mean and population variance of each row over V(i)."""
     n = visible.sum(-1, keepdim=True).clamp_min(1)
@@ -59,7 +59,7 @@ def row_moments(
 
 
 def standardise(
-    r: Float[Tensor, "B H N M"], visible: Bool[Tensor, "b h N M"]
+    r: Float[Tensor, "B H N M"], visible: Bool[Tensor, "#B #H N M"]
 ) -> Float[Tensor, "B H N M"]:
     """r̃, 0 outside V(i)."""
     mean, var = row_moments(r, visible)
@@ -76,7 +76,7 @@ def slope(
 
 
 def masked_softmax(
-    s: Float[Tensor, "B H N M"], visible: Bool[Tensor, "b h N M"]
+    s: Float[Tensor, "B H N M"], visible: Bool[Tensor, "#B #H N M"]
 ) -> Float[Tensor, "B H N M"]:
     """softmax over V(i); a row that sees nothing is 0, not NaN."""
     weights = torch.softmax(s.masked_fill(~visible, -torch.inf), -1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,7 +11,8 @@ from torch import Tensor
 
 from ascender import neighbours as nb
 from ascender.combine import LowRank
-from ascender.geometry import FLOOR, anchor, unit, wide
+from ascender.geometry import FLOOR, anchor, middle, unit, wide
+from ascender.lazy import lazy
 from ascender.rules import Rules
 from ascender.visibility import Visibility
 
@@ -21,13 +21,13 @@ CHOICES = ("semantic", "scores")
 
 @dataclass(frozen=True)
 class Flock:
-    """q, k, v: (B, H, ·, ·). z and h may have one head that all share. `bare`: the keys without
-    rotation, where k is rotated. `key_norm`: the length that all keys of a head have (QK-norm),
-    so that k̃ = k / key_norm."""
+    """q: (B, H, N, d); k and v have as many heads, or fewer under decode; z and h may have one
+    that all share. `bare`: the keys without rotation, where k is rotated. `key_norm`: the length
+    that all keys of a head have (QK-norm), so that k̃ = k / key_norm."""
 
     q: Float[Tensor, "B H N d"]
-    k: Float[Tensor, "B H M d"]
-    v: Float[Tensor, "B H M e"]
+    k: Float[Tensor, "B G M d"]
+    v: Float[Tensor, "B G M e"]
     z_q: Float[Tensor, "B Z N z"]
     z_k: Float[Tensor, "B Z M z"]
     h_q: Float[Tensor, "B A N a"]
@@ -35,8 +35,8 @@ class Flock:
     rules: Rules
     vis: Visibility
     other: Tensor | LowRank | None = None
-    neighbours: str | Int[Tensor, "B h N K"] = "semantic"
-    bare: Float[Tensor, "B H M d"] | None = None
+    neighbours: str | Int[Tensor, "B #H N K"] = "semantic"
+    bare: Float[Tensor, "B G M d"] | None = None
     key_norm: float | Float[Tensor, "H"] | None = None
     dropout: float = 0.0
 
@@ -45,11 +45,11 @@ class Flock:
         return wide(self.q.dtype)
 
     @property
-    def heading_keys(self) -> Float[Tensor, "B H M d"]:
+    def heading_keys(self) -> Float[Tensor, "B G M d"]:
         """The unrotated keys."""
         return self.k if self.bare is None else self.bare
 
-    @cached_property
+    @lazy
     def key_scale(self) -> float | Tensor:
         """1/‖k_j‖, so that k̃ = key_scale · k: (B, H, M, 1), or (H, 1, 1) with QK-norm."""
         if self.key_norm is None:
@@ -59,27 +59,40 @@ class Flock:
             return 1 / self.key_norm.to(self.wide).view(-1, 1, 1)
         return 1 / self.key_norm
 
-    @cached_property
-    def key_unit(self) -> Float[Tensor, "B H M d"]:
+    @lazy
+    def key_unit(self) -> Float[Tensor, "B G M d"]:
         """k̃."""
         return self.heading_keys.to(self.wide) * self.key_scale
 
-    @cached_property
+    @lazy
     def h_unit(self) -> tuple[Tensor, Tensor]:
         """(h_q, h_k) at length 1."""
         h_k = unit(self.h_k.to(self.wide))
         return (h_k if self.h_q is self.h_k else unit(self.h_q.to(self.wide))), h_k
 
-    @cached_property
+    @lazy
     def z(self) -> tuple[Tensor, Tensor]:
-        """(z_q, z_k) measured from an anchor."""
-        mask = self.vis.mask
-        origin = anchor(self.z_k, None if mask is None else mask.any(-2)).to(self.wide)
-        z_k = self.z_k.to(self.wide) - origin
+        """(z_q, z_k) measured from an anchor: the mean where all see the same keys, else the
+        first key, which hides no later one."""
+        mask = None if self.vis.mask is None else self.vis.mask.any(-2)
+        alike = not self.vis.causal and self.vis.window is None and self.vis.by_key_only
+        z_k = self.z_k.to(self.wide)
+        origin = (middle if alike else anchor)(z_k.detach(), mask)
+        z_k = z_k - origin
         return (z_k if self.z_q is self.z_k else self.z_q.to(self.wide) - origin), z_k
 
-    @cached_property
-    def members(self) -> Int[Tensor, "B h N K"]:
+    @lazy
+    def own(self) -> tuple[Tensor, Tensor]:
+        """(‖z_i − z_p(i)‖², z_p(i)): how far a query is from itself among the keys. 0, unless
+        queries and keys have coordinates of their own. Meaningless in cross-attention."""
+        z_q, z_k = self.z
+        if z_q is z_k or self.vis.cross:
+            return torch.zeros_like(z_q[..., :1]), z_q
+        own = z_k.index_select(-2, self.vis.own)
+        return (z_q - own).square().sum(-1, keepdim=True), own
+
+    @lazy
+    def members(self) -> Int[Tensor, "B #H N K"]:
         """N_k(i)."""
         if isinstance(self.neighbours, Tensor):
             return nb.given(self.neighbours, self.vis)
@@ -94,7 +107,7 @@ class Flock:
         self.__dict__.update(known)
         return self
 
-    @cached_property
+    @lazy
     def other_dense(self) -> Tensor | None:
         return self.other.dense() if isinstance(self.other, LowRank) else self.other
 

@@ -26,7 +26,7 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def anchor(
-    z_k: Float[Tensor, "B Z M z"], keys: Bool[Tensor, "b h M"] | None
+    z_k: Float[Tensor, "B Z M z"], keys: Bool[Tensor, "#B #H M"] | None
 ) -> Float[Tensor, "B Z 1 z"]:
     """A point to measure z from: the first key that is not padding.
 
@@ -34,11 +34,21 @@ def anchor(
     ‖z‖² + ‖z'‖² − 2 z·z'. A causal row that sees anything sees this key, so nothing leaks.
     """
     if keys is None:
-        return z_k[..., :1, :].detach()
+        return z_k[..., :1, :]
     keys = keys.any(1, keepdim=True) if keys.shape[1] != z_k.shape[1] else keys
     first = keys.to(torch.uint8).argmax(-1).expand(z_k.shape[0], z_k.shape[1])
     index = first[..., None, None].expand(-1, -1, 1, z_k.shape[-1])
-    return z_k.detach().gather(-2, index)
+    return z_k.gather(-2, index)
+
+
+def middle(
+    z_k: Float[Tensor, "B Z M z"], keys: Bool[Tensor, "#B #H M"] | None
+) -> Float[Tensor, "B Z 1 z"]:
+    """The mean of the keys that are not padding: a better anchor where all rows see them."""
+    if keys is None:
+        return z_k.mean(-2, keepdim=True)
+    kept = (keys.any(1, keepdim=True) if keys.shape[1] != z_k.shape[1] else keys)[..., None]
+    return z_k.masked_fill(~kept, 0).sum(-2, keepdim=True) / kept.sum(-2, keepdim=True).clamp_min(1)
 
 
 def squared_distance(

@@ -34,7 +34,7 @@ def top_k(
     y: Float[Tensor, "B y M d"],
     vis: Visibility,
     sizes: tuple[int, ...],
-) -> Int[Tensor, "B h N K"]:
+) -> Int[Tensor, "B #H N K"]:
     """The sizes[h] members of P(i) with the largest x_i·y_j. h is 1 where the heads share x, y,
     the size and the mask."""
     heads = max(x.shape[1], len(sizes), 1 if vis.mask is None else vis.mask.shape[1])
@@ -55,8 +55,8 @@ def top_k(
 
 
 def pick(
-    scores: Float[Tensor, "B h n m"], vis: Visibility, sizes: tuple[int, ...]
-) -> Int[Tensor, "B h n K"]:
+    scores: Float[Tensor, "B #H n m"], vis: Visibility, sizes: tuple[int, ...]
+) -> Int[Tensor, "B #H n K"]:
     """Top k of each row over P(i), filled up with −1. Uses up the scores."""
     if vis.causal or vis.window is not None or vis.mask is not None:
         scores = scores.masked_fill_(~vis.flockmates, -torch.inf)
@@ -65,7 +65,7 @@ def pick(
     return best(scores, sizes)
 
 
-def best(scores: Float[Tensor, "... h n m"], sizes: tuple[int, ...]) -> Int[Tensor, "... h n K"]:
+def best(scores: Float[Tensor, "... #H n m"], sizes: tuple[int, ...]) -> Int[Tensor, "... h n K"]:
     """The places of the sizes[h] largest scores of each row, −1 instead of a −inf."""
     K = min(max(sizes), scores.shape[-1])
     ranked = len(set(sizes)) > 1
@@ -117,14 +117,14 @@ def _plain(t: Tensor) -> bool:
     )
 
 
-def given(index: Int[Tensor, "B h N K"], vis: Visibility) -> Int[Tensor, "B h N K"]:
+def given(index: Int[Tensor, "B #H N K"], vis: Visibility) -> Int[Tensor, "B #H N K"]:
     """A list as a set of flockmates: entries outside P(i), and repetitions, become −1."""
     index = index.sort(-1, descending=True).values
     again = F.pad(index[..., 1:] == index[..., :-1], (1, 0), value=False)
     return index.masked_fill(again | ~vis.allows(index), -1)
 
 
-def as_mask(index: Int[Tensor, "B h N K"], M: int) -> Bool[Tensor, "B h N M"]:
+def as_mask(index: Int[Tensor, "B #H N K"], M: int) -> Bool[Tensor, "B h N M"]:
     """The same sets as a matrix."""
     hit = torch.zeros(*index.shape[:-1], M + 1, dtype=torch.bool, device=index.device)
     return hit.scatter(-1, index.masked_fill(index < 0, M), True)[..., :M]

@@ -11,11 +11,12 @@ Everything downstream asks this object; nothing else in the package knows about 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
+
+from ascender.lazy import lazy
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Visibility:
     causal: bool = False
     window: int | None = None
     n_global: int = 0
-    mask: Bool[Tensor, "b h n M"] | None = None  # each of b, h, n is full or 1
+    mask: Bool[Tensor, "#B #H #N M"] | None = None  # each of b, h, n is full or 1
     cross: bool = False
 
     @staticmethod
@@ -62,7 +63,7 @@ class Visibility:
             seen = near if seen is None else seen & near
         return seen
 
-    @cached_property
+    @lazy
     def visible(self) -> Bool[Tensor, "... N M"]:
         """V as a matrix, (b, h, N, M) with b and h possibly 1."""
         seen = self._structure(self.p[..., :, None], self.j[..., None, :])
@@ -72,20 +73,20 @@ class Visibility:
             seen = seen & self.mask
         return seen.reshape((1,) * (4 - seen.ndim) + seen.shape) if seen.ndim < 4 else seen
 
-    @cached_property
+    @lazy
     def flockmates(self) -> Bool[Tensor, "... N M"]:
         """P as a matrix."""
         if self.cross:
             return self.visible
         return self.visible & (self.p[..., :, None] != self.j[..., None, :])
 
-    @cached_property
+    @lazy
     def own(self) -> Int[Tensor, "N"]:
         """The index among the keys of each query itself."""
         return torch.searchsorted(self.j, self.p)
 
-    @cached_property
-    def self_visible(self) -> Bool[Tensor, "b h N"]:
+    @lazy
+    def self_visible(self) -> Bool[Tensor, "#B #H N"]:
         """Whether i is in V(i); without any N×M."""
         if self.cross:
             return torch.zeros(1, 1, self.N, dtype=torch.bool, device=self.p.device)
@@ -94,7 +95,7 @@ class Visibility:
         rows, own = self.mask.expand(-1, -1, self.N, -1), self.own.view(1, 1, -1, 1)
         return rows.gather(-1, own.expand(*rows.shape[:2], -1, -1)).squeeze(-1)
 
-    def allows(self, index: Int[Tensor, "b h N K"]) -> Bool[Tensor, "b h N K"]:
+    def allows(self, index: Int[Tensor, "#B #H N K"]) -> Bool[Tensor, "#B #H N K"]:
         """Which of the listed keys are in P(i); −1 and indices past M are not."""
         inside = (index >= 0) & (index < self.M)
         safe = index.clamp(0, self.M - 1)

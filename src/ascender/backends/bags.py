@@ -12,7 +12,6 @@ a bag over the transposed lists, which are sorted once and kept.
 from __future__ import annotations
 
 import warnings
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -20,12 +19,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ascender.backends import by_hand
+from ascender.lazy import lazy
+
 
 class Lists:
     """Index lists (B, h, N, K), −1 = none, over M keys, for B·H independent heads."""
 
-    def __init__(self, index: Int[Tensor, "B h N K"], heads: int, keys: int) -> None:
-        self.valid: Bool[Tensor, "B h N K"] = index >= 0
+    def __init__(self, index: Int[Tensor, "B #H N K"], heads: int, keys: int) -> None:
+        self.valid: Bool[Tensor, "B #H N K"] = index >= 0
         B, _, N, K = index.shape
         self.shape = (B, heads, N, K)
         self.keys = keys
@@ -33,11 +35,11 @@ class Lists:
         base = torch.arange(B * heads, device=index.device).view(B, heads, 1, 1) * keys
         self.flat: Int[Tensor, "R K"] = (index.clamp_min(0) + base).reshape(-1, K)
 
-    @cached_property
+    @lazy
     def count(self) -> Int[Tensor, "B h N 1"]:
         return self.valid.sum(-1, keepdim=True)
 
-    @cached_property
+    @lazy
     def transposed(self) -> tuple[Tensor, Tensor, Tensor]:
         """(order, row, offsets): the entries sorted by key, the row each came from, and where
         each key's entries begin."""
@@ -48,12 +50,12 @@ class Lists:
         )
         return order, order // K, first
 
-    @cached_property
+    @lazy
     def starts(self) -> Int[Tensor, "R1"]:
         R, K = self.flat.shape
         return torch.arange(0, R * K + 1, K, device=self.flat.device)
 
-    def _rows(self, x: Float[Tensor, "B h n w"]) -> Float[Tensor, "R w"]:
+    def _rows(self, x: Float[Tensor, "B #H n w"]) -> Float[Tensor, "R w"]:
         B, H = self.shape[:2]
         return x.expand(B, H, -1, -1).reshape(-1, x.shape[-1])
 
@@ -62,14 +64,14 @@ class Lists:
         return p if self.all_valid else p * self.valid
 
     def dot(
-        self, x: Float[Tensor, "B h N w"], y: Float[Tensor, "B h M w"]
+        self, x: Float[Tensor, "B #H N w"], y: Float[Tensor, "B #H M w"]
     ) -> Float[Tensor, "B H N K"]:
         """x_i · y_l, 0 where there is no l."""
         flat = _Dot.apply(self._rows(x), self._rows(y), self)
         return self.masked(flat.view(self.shape))
 
     def bag(
-        self, p: Float[Tensor, "B H N K"] | None, y: Float[Tensor, "B h M w"]
+        self, p: Float[Tensor, "B H N K"] | None, y: Float[Tensor, "B #H M w"]
     ) -> Float[Tensor, "B H N w"]:
         """Σ_l p_il y_l; p = None counts every entry once."""
         if p is None and not self.all_valid:
@@ -113,7 +115,7 @@ class _Dot(torch.autograd.Function):
         ctx.save_for_backward(x, y)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @by_hand.backward
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         x, y = ctx.saved_tensors
         g = g.contiguous()
@@ -133,7 +135,7 @@ class _Bag(torch.autograd.Function):
         ctx.save_for_backward(p, y)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @by_hand.backward
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         p, y = ctx.saved_tensors
         g = g.contiguous()

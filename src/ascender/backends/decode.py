@@ -14,6 +14,7 @@ from torch import Tensor
 from ascender.combine import masked_softmax, row_moments, slope
 from ascender.flock import Flock
 from ascender.geometry import kernel, lift, probe
+from ascender.lazy import lazy
 from ascender.rules import Number, alignment, cohesion, separation
 from ascender.visibility import Visibility
 
@@ -82,7 +83,7 @@ class _Rows:
 
     def __init__(self, flock: Flock) -> None:
         self.flock, self.r, self.vis = flock, flock.rules, flock.vis
-        self.visible: Bool[Tensor, "b h N M"] | None = (
+        self.visible: Bool[Tensor, "#B #H N M"] | None = (
             None if _sees_all(flock.vis) else flock.vis.visible
         )
         self.local = self.r.local_scope == "neighbours"
@@ -122,42 +123,39 @@ class _Rows:
             return masked_softmax(s, self.visible), torch.logsumexp(s, -1, keepdim=True)
         return torch.softmax(s, -1), torch.logsumexp(s, -1, keepdim=True)
 
-    def _near_kernel(self, tau: Number) -> Float[Tensor, "B H N K"]:
-        """w over the lists."""
-        d2 = (self.z_q.unsqueeze(-2) - take(self.z_k, self._z_lists)).square().sum(-1)
-        return kernel(d2, tau) * self.valid
-
-    @property
-    def _z_lists(self) -> Tensor:
-        return self.lists
+    @lazy
+    def near_d2(self) -> Float[Tensor, "B H N K"]:
+        """‖z_i − z_l‖² over the lists."""
+        return (self.z_q.unsqueeze(-2) - take(self.z_k, self.lists)).square().sum(-1)
 
     def centre(self) -> tuple[Tensor, Tensor]:
         tau, alpha = self.r.at("tau_coh", self.y), self.r.at("alpha_coh", self.y)
         if not self.local:
             mean = self._weights(tau)[0] @ self.y
             return mean[..., :-1], cohesion.gate(mean[..., :-1], mean[..., -1:], alpha)
-        w = self._near_kernel(tau)
-        own = self.vis.self_visible[..., None].to(w.dtype)
-        mean = (w.unsqueeze(-1) * take(self.y, self.lists)).sum(-2)
-        if not self.vis.cross:
-            mean = mean + own * lift(self.z_q)
-        mass = w.sum(-1, keepdim=True) + own
-        mean = mean / torch.where(mass > 0, mass, 1)
+        own_d2, own_z = self.flock.own
+        d2 = torch.cat([self.near_d2, own_d2.expand(*self.near_d2.shape[:3], 1)], -1)
+        here = self.vis.self_visible[..., None].expand(*d2.shape[:3], 1)
+        there = torch.cat([self.valid, here], -1)
+        w = masked_softmax(-d2 / tau**2, there)
+        near = (w[..., :-1, None] * take(self.y, self.lists)).sum(-2)
+        mean = near + w[..., -1:] * lift(own_z)
         c = mean[..., :-1]
-        return c, cohesion.gate(c, mean[..., -1:], alpha) * (mass > 0)
+        return c, cohesion.gate(c, mean[..., -1:], alpha) * there.any(-1, keepdim=True)
 
     def density(self, near: Tensor, tau: Number) -> Tensor:
         if self.local:
             return near.sum(-1, keepdim=True)
         lse = self._weights(tau)[1]
         mass = torch.exp(lse - self.z_q.square().sum(-1, keepdim=True) / tau**2)
-        return (mass - self.vis.self_visible[..., None].to(mass.dtype)).clamp_min(0)
+        own = kernel(self.flock.own[0], tau) * self.vis.self_visible[..., None]
+        return (mass - own).clamp_min(0)
 
     def separate(self, total: Tensor) -> Tensor:
         """total with the k penalties of each row added."""
         r, (h_q, h_k) = self.r, self.flock.h_unit
         tau = r.at("tau_sep", total)
-        w = self._near_kernel(tau)
+        w = kernel(self.near_d2, tau) * self.valid
         a = (h_q.unsqueeze(-2) * take(h_k, self.lists)).sum(-1)
         phi = separation.penalty(w, a, r.at("delta", w)) * self.valid
         eta = separation.crowding(self.density(w, tau), r.at("kappa", w))

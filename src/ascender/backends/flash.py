@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ascender.backends import by_hand
 from ascender.backends.tiles import tile_attend
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
@@ -33,7 +34,7 @@ def attend(
     V: Float[Tensor, "B H M e"],
     *,
     causal: bool = False,
-    bias: Float[Tensor, "b h n M"] | None = None,
+    bias: Float[Tensor, "#B #H #N M"] | None = None,
 ) -> tuple[Float[Tensor, "B H N e"], Float[Tensor, "B H N"]]:
     """(out, lse) of softmax(Q Kᵀ + bias) V with scale 1. `causal` needs N = M; `bias` is a
     constant (0 or −inf) in Q's dtype, e ≤ d. A row that sees nothing has out = 0; its lse is
@@ -70,14 +71,14 @@ class _Flash(torch.autograd.Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @by_hand.backward
     def backward(ctx: Any, g: Tensor | None, g_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         Q, K, V, bias, out, lse = ctx.saved_tensors
         if g is None:
             g = torch.zeros_like(out)
         if g_lse is not None:
             g = g.contiguous()
-            square = g.float().square().sum(-1, keepdim=True)
+            square = g.to(lse.dtype).square().sum(-1, keepdim=True)
             idle = square < 1e-30
             if bool(idle.any()):
                 g = g.clone()

@@ -21,7 +21,6 @@ the variance of a row of dot products without the row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -32,9 +31,10 @@ from torch.utils.checkpoint import checkpoint
 from ascender.backends.bags import Lists
 from ascender.backends.dense import dense
 from ascender.backends.flash import attend
-from ascender.combine import LowRank, slope
+from ascender.combine import LowRank, masked_softmax, slope
 from ascender.flock import Flock
 from ascender.geometry import kernel, lift, probe
+from ascender.lazy import lazy
 from ascender.rules import alignment, cohesion, separation
 from ascender.visibility import Visibility
 
@@ -54,13 +54,13 @@ class Layout(ABC):
     def row_var(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N 1"]:
         """The population variance over j ∈ V(i) of x_i·y_j."""
 
-    def members(self, flock: Flock) -> Int[Tensor, "B h N K"]:
+    def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
         """N_k(i)."""
         return flock.members
 
     @property
     @abstractmethod
-    def count(self) -> Float[Tensor, "b h N 1"]:
+    def count(self) -> Float[Tensor, "#B #H N 1"]:
         """|V(i)|."""
 
 
@@ -116,7 +116,7 @@ class _Crowd:
         self.flock, self.layout, self.lists = flock, layout, lists
         self.local = flock.rules.local_scope == "neighbours"
 
-    @cached_property
+    @lazy
     def near_d2(self) -> Float[Tensor, "B H N K"]:
         """‖z_i − z_l‖² over the lists."""
         assert self.lists is not None
@@ -136,18 +136,18 @@ class _Crowd:
         x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
         return self.layout.attend(x, y, y)
 
-    @cached_property
+    @lazy
     def _coh_pass(self) -> tuple[Tensor, Tensor]:
         return self._pass(self.flock.rules.at("tau_coh", self.flock.z[0]))
 
-    @cached_property
+    @lazy
     def _sep_pass(self) -> tuple[Tensor, Tensor]:
         if self.flock.rules.one_kernel():
             return self._coh_pass
         return self._pass(self.flock.rules.at("tau_sep", self.flock.z[0]))
 
-    @cached_property
-    def centre(self) -> tuple[Float[Tensor, "B H N z"], Float[Tensor, "B H N 1"]]:
+    @lazy
+    def centre(self) -> tuple[Float[Tensor, "B #H N z"], Float[Tensor, "B #H N 1"]]:
         """(c, γ)."""
         r, z_q = self.flock.rules, self.flock.z[0]
         alpha = r.at("alpha_coh", z_q)
@@ -156,19 +156,17 @@ class _Crowd:
             c = mean[..., :-1]
             return c, cohesion.gate(c, mean[..., -1:], alpha)
         assert self.lists is not None
-        w = self.lists.masked(kernel(self.near_d2, r.at("tau_coh", z_q)))
-        own = self.flock.vis.self_visible[..., None].to(w.dtype)  # w_ii = 1
-        mass = w.sum(-1, keepdim=True) + own
-        mean = self.lists.bag(w, lift(self.flock.z[1]))
-        if not self.flock.vis.cross:
-            mean = mean + own * lift(z_q)
-        anyone = mass > 0
-        mean = mean / torch.where(anyone, mass, 1)
+        tau, own_d2, own_z = r.at("tau_coh", z_q), *self.flock.own
+        d2 = torch.cat([self.near_d2, own_d2.expand(*self.near_d2.shape[:3], 1)], -1)
+        here = self.flock.vis.self_visible[..., None].expand(*d2.shape[:3], 1)
+        there = torch.cat([self.lists.valid.expand_as(self.near_d2), here], -1)
+        w = masked_softmax(-d2 / tau**2, there)
+        mean = self.lists.bag(w[..., :-1], lift(self.flock.z[1])) + w[..., -1:] * lift(own_z)
         c = mean[..., :-1]
-        return c, cohesion.gate(c, mean[..., -1:], alpha) * anyone
+        return c, cohesion.gate(c, mean[..., -1:], alpha) * there.any(-1, keepdim=True)
 
-    @cached_property
-    def density(self) -> Float[Tensor, "B H N 1"]:
+    @lazy
+    def density(self) -> Float[Tensor, "B #H N 1"]:
         """ρ."""
         z_q = self.flock.z[0]
         tau = self.flock.rules.at("tau_sep", z_q)
@@ -179,7 +177,8 @@ class _Crowd:
         lse = self._sep_pass[1].unsqueeze(-1)
         mass = torch.exp(lse - z_q.square().sum(-1, keepdim=True) / tau**2)
         mass = mass.masked_fill(self.layout.count == 0, 0)
-        return (mass - self.flock.vis.self_visible[..., None].to(mass.dtype)).clamp_min(0)
+        own = kernel(self.flock.own[0], tau) * self.flock.vis.self_visible[..., None]
+        return (mass - own).clamp_min(0)
 
 
 def _fold_other(flock: Flock, Q: list[Tensor], K: list[Tensor]) -> None:
@@ -249,14 +248,12 @@ class Whole(Layout):
     """The whole sequence: full or causal, with padding."""
 
     def __init__(self, vis: Visibility, dtype: torch.dtype) -> None:
-        self.vis = vis
+        self.vis, self.dtype = vis, dtype
         self.offset = vis.M - vis.N if vis.causal else 0
         self.keys = None if vis.mask is None else vis.mask.squeeze(-2)  # (b, h, M)
-        self._dtype = dtype
 
-    @cached_property
-    def count(self) -> Float[Tensor, "b h N 1"]:
-        wide = torch.float32 if self._dtype == torch.bfloat16 else self._dtype
+    @lazy
+    def count(self) -> Float[Tensor, "#B #H N 1"]:
         if self.vis.causal and self.keys is None:
             n = (self.vis.p + 1).view(1, 1, -1, 1)
         elif self.keys is None:
@@ -265,7 +262,7 @@ class Whole(Layout):
             n = self.keys.cumsum(-1)[..., self.offset :, None]
         else:
             n = self.keys.sum(-1)[..., None, None]
-        return n.to(wide)
+        return n.to(self.dtype)
 
     def _bias(self, keys: slice, dtype: torch.dtype) -> Tensor | None:
         if self.keys is None:
@@ -318,8 +315,8 @@ def merge(a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> tuple[Tensor, T
 
 
 def causal_row_var(
-    x: Float[Tensor, "B H N w"], y: Float[Tensor, "B h M w"],
-    keys: Float[Tensor, "b h M 1"] | None, count: Float[Tensor, "b h N 1"], offset: int,
+    x: Float[Tensor, "B H N w"], y: Float[Tensor, "B #H M w"],
+    keys: Float[Tensor, "#B #H M 1"] | None, count: Float[Tensor, "#B #H N 1"], offset: int,
 ) -> Float[Tensor, "B H N 1"]:  # fmt: skip
     """Var over j ≤ p(i) of x_i·y_j = E(x·y)² − (E x·y)², from running moments of y: d×d before
     the chunk of i, the products themselves inside it. y is measured from its first key, which
@@ -343,7 +340,7 @@ def causal_row_var(
     return (square / n - (total / n).square()).clamp_min(0)
 
 
-def _running(moment: Float[Tensor, "B h C r w"], start: Tensor) -> Float[Tensor, "B h C r w"]:
+def _running(moment: Float[Tensor, "B #H C r w"], start: Tensor) -> Float[Tensor, "B #H C r w"]:
     """Sums over the chunks before each chunk."""
     sums = F.pad(moment, (0, 0, 0, 0, 1, 0)).cumsum(-3)[..., :-1, :, :]
     return sums + start.unsqueeze(-3)
@@ -357,4 +354,4 @@ def _first(y: Tensor, keys: Tensor) -> Tensor:
 
 def folded(flock: Flock) -> Float[Tensor, "B H N e"]:
     """The whole sequence by the fold."""
-    return fold(flock, Whole(flock.vis, flock.q.dtype))
+    return fold(flock, Whole(flock.vis, flock.wide))

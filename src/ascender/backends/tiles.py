@@ -14,6 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ascender.backends import by_hand
+
 HELD = 1 << 18  # scores in flight: 1 MiB of float32
 
 
@@ -51,7 +53,7 @@ class TileAttention(torch.autograd.Function):
         ctx.save_for_backward(*inputs, *output)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @by_hand.backward
     def backward(ctx: Any, g: Tensor, g_lse: Tensor) -> tuple[Tensor | None, ...]:
         Q, K, V, bias, out, lse = ctx.saved_tensors
         dQ, dK, dV = (torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (Q, K, V))
@@ -89,7 +91,7 @@ class TileVariance(torch.autograd.Function):
         ctx.save_for_backward(*inputs, output[1])
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @by_hand.backward
     def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         x, y, seen, count, mean = ctx.saved_tensors
         dx, dy = (torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (x, y))
@@ -104,15 +106,15 @@ class TileVariance(torch.autograd.Function):
 
 def tile_attend(
     Q: Float[Tensor, "G h L d"], K: Float[Tensor, "G h S d"], V: Float[Tensor, "G h S e"],
-    bias: Float[Tensor, "g 1 L S"] | None,
+    bias: Float[Tensor, "#G #h L S"] | None,
 ) -> tuple[Float[Tensor, "G h L e"], Float[Tensor, "G h L"]]:  # fmt: skip
     out, lse = TileAttention.apply(Q, K, V, bias)
     return out, lse
 
 
 def tile_variance(
-    x: Float[Tensor, "G h L w"], y: Float[Tensor, "G k S w"],
-    seen: Float[Tensor, "g 1 L S"], count: Float[Tensor, "g 1 L 1"],
+    x: Float[Tensor, "G h L w"], y: Float[Tensor, "G #h S w"],
+    seen: Float[Tensor, "#G #h L S"], count: Float[Tensor, "#G #h L 1"],
 ) -> Float[Tensor, "G h L 1"]:  # fmt: skip
     y = y.expand(-1, x.shape[1], -1, -1)
     var, _ = TileVariance.apply(x, y, seen, count)

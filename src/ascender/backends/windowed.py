@@ -12,11 +12,11 @@ are computed as rows of the definition: O(gN).
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from ascender import neighbours as nb
@@ -25,6 +25,7 @@ from ascender.backends.flash import attend
 from ascender.backends.folded import Layout, fold
 from ascender.backends.tiles import tile_variance
 from ascender.flock import Flock
+from ascender.lazy import lazy
 from ascender.visibility import Visibility
 
 SMALLEST = 64  # rows in a block, at least
@@ -45,14 +46,14 @@ class Blocks(Layout):
         self.span = self.w + self.L + self.ahead
         self.dtype = dtype
 
-    def rows(self, x: Float[Tensor, "B h N w"]) -> Float[Tensor, "B C h L w"]:
+    def rows(self, x: Shaped[Tensor, "B #H N w"]) -> Shaped[Tensor, "B C #H L w"]:
         short = self.C * self.L - self.vis.N
         return F.pad(x, (0, 0, 0, short)).unflatten(-2, (self.C, self.L)).transpose(1, 2)
 
-    def unrows(self, x: Float[Tensor, "B C h L w"]) -> Float[Tensor, "B h N w"]:
+    def unrows(self, x: Shaped[Tensor, "B C #H L w"]) -> Shaped[Tensor, "B #H N w"]:
         return x.transpose(1, 2).flatten(2, 3)[..., : self.vis.N, :]
 
-    def keys(self, y: Float[Tensor, "B h M w"]) -> Float[Tensor, "B C h S w"]:
+    def keys(self, y: Shaped[Tensor, "B #H M w"]) -> Shaped[Tensor, "B C #H S w"]:
         """Each block's globals and stretch, copied side by side."""
         before = self.w - self.offset  # may be negative: keys that no query reaches
         last = self.offset + self.C * self.L + self.ahead
@@ -63,11 +64,11 @@ class Blocks(Layout):
         front = y[..., None, : self.g, :].expand(-1, -1, self.C, -1, -1).transpose(1, 2)
         return torch.cat([front, stretch], -2)
 
-    @cached_property
+    @lazy
     def _along(self) -> Int[Tensor, "span"]:
         return torch.arange(self.span, device=self.vis.p.device)
 
-    @cached_property
+    @lazy
     def positions(self) -> tuple[Int[Tensor, "C L"], Int[Tensor, "C S"]]:
         """p of each row and j of each key, −1 where there is none (or it stands in front)."""
         device = self.vis.p.device
@@ -78,11 +79,12 @@ class Blocks(Layout):
         front = torch.arange(self.g, device=device).expand(self.C, -1)
         return p, torch.cat([front, j], -1)
 
-    @cached_property
-    def visible(self) -> Bool[Tensor, "b C h L S"]:
+    @lazy
+    def visible(self) -> Bool[Tensor, "#B C #H L S"]:
         p, j = self.positions
         # In the stretch p − j is the same in every block; only the edges differ.
-        near = self.vis._structure(p[:1, :, None], p[:1, :1, None] - self.w + self._along)
+        stretch = replace(self.vis, n_global=0)
+        near = stretch._structure(p[:1, :, None], p[:1, :1, None] - self.w + self._along)
         assert near is not None
         seen = near & (j[:, None, self.g :] >= 0)
         if self.g:
@@ -95,21 +97,20 @@ class Blocks(Layout):
             seen = seen & real.transpose(-1, -2)
         return seen
 
-    @cached_property
-    def _weight(self) -> Float[Tensor, "b C h L S"]:
+    @lazy
+    def _weight(self) -> Float[Tensor, "#B C #H L S"]:
         return self.visible.to(self.dtype)
 
-    @cached_property
-    def count(self) -> Float[Tensor, "b h N 1"]:
-        wide = torch.float32 if self.dtype == torch.bfloat16 else self.dtype
-        return self.unrows(self.visible.sum(-1, keepdim=True).to(wide))
+    @lazy
+    def count(self) -> Float[Tensor, "#B #H N 1"]:
+        return self.unrows(self.visible.sum(-1, keepdim=True).to(self.dtype))
 
-    @cached_property
-    def _bias(self) -> Float[Tensor, "b C h L S"]:
+    @lazy
+    def _bias(self) -> Float[Tensor, "#B C #H L S"]:
         zero = torch.zeros(self.visible.shape, dtype=self.dtype, device=self.visible.device)
         return zero.masked_fill_(~self.visible, -torch.inf)
 
-    def _per_block(self, t: Float[Tensor, "b C h L S"], B: int) -> Float[Tensor, "G h L S"]:
+    def _per_block(self, t: Float[Tensor, "#B C #H L S"], B: int) -> Float[Tensor, "#G #h L S"]:
         return t.expand(B, -1, -1, -1, -1).flatten(0, 1)
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,12 +128,16 @@ class Blocks(Layout):
         rows, keys = (t.flatten(0, 1) for t in (self.rows(x), self.keys(y)))
         return self.unrows(tile_variance(rows, keys, seen, count).unflatten(0, (B, self.C)))
 
-    @torch.no_grad()
-    def members(self, flock: Flock) -> Int[Tensor, "B h N K"]:
+    def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
         if isinstance(flock.neighbours, Tensor):
             return flock.members
         x, y = (flock.q, flock.k) if flock.neighbours == "scores" else flock.h_unit
-        sizes = flock.rules.sizes()
+        return self._top_k(x, y, flock.rules.sizes())
+
+    @torch.no_grad()
+    def _top_k(
+        self, x: Float[Tensor, "B x N w"], y: Float[Tensor, "B y M w"], sizes: tuple[int, ...]
+    ) -> Int[Tensor, "B #H N K"]:
         p, j = self.positions
         heads = max(x.shape[1], len(sizes), self.visible.shape[2])
         rows, keys = (t.expand(-1, -1, heads, -1, -1) for t in (self.rows(x), self.keys(y)))

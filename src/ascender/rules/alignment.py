@@ -19,7 +19,7 @@ from ascender.rules import Number
 
 
 def heading(
-    s: Float[Tensor, "B H N d"], count: Float[Tensor, "b h N 1"], alpha: Number
+    s: Float[Tensor, "B H N d"], count: Float[Tensor, "#B #H N 1"], alpha: Number
 ) -> tuple[Float[Tensor, "B H N d"], Float[Tensor, "B H N 1"]]:
     """(u, γ) from the sum s over the neighbours and their number."""
     variance = 1 - (s / count.clamp_min(1)).square().sum(-1, keepdim=True)

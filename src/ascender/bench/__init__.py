@@ -1,0 +1,1 @@
+"""Benchmarks behind `ascender bench`. Nothing in the package imports this."""

@@ -1,0 +1,195 @@
+"""Who takes part in `ascender bench attention`: its name, what it is made of and compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ascender import Rules, asc_attention
+from ascender.attention import attend
+from ascender.bench import flops
+from ascender.bench.flops import Problem, Variant
+from ascender.bench.timing import FORWARD, TRAINING
+from ascender.cache import Cache
+from ascender.geometry import unit
+from ascender.neighbours import top_k
+from ascender.visibility import Visibility
+
+LARGEST = 4e9  # bytes of N×N matrices: more is skipped
+DENSE_LARGEST = 2048
+
+
+@dataclass(frozen=True)
+class Job:
+    """A call, and the tensors that it is about: inputs, all of which get gradients in training."""
+
+    call: Callable[[], Tensor]
+    inputs: tuple[Tensor, ...]
+
+    def nbytes(self) -> int:
+        return sum(t.numel() * t.element_size() for t in self.inputs)
+
+    def run(self, work: str) -> Callable[[], object]:
+        """Forward alone (nothing kept for a gradient), or forward and backward."""
+        return self._train() if work == TRAINING else torch.no_grad()(self.call)
+
+    def _train(self) -> Callable[[], object]:
+        leaves = [t.requires_grad_() for t in self.inputs if t.is_floating_point()]
+
+        def step() -> object:
+            out = self.call()
+            return torch.autograd.grad(out, leaves, torch.ones_like(out))
+
+        return step
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """works: what it can do. refuses(problem, work): why it is skipped there, or None."""
+
+    label: str
+    make: Callable[[Problem], Job]
+    flops: Callable[[Problem, bool], float]
+    baseline: str = "stock"
+    works: tuple[str, ...] = (FORWARD, TRAINING)
+    refuses: Callable[[Problem, str], str | None] = lambda problem, work: None
+
+
+def _normal(p: Problem, heads: int, width: int, seed: int) -> Tensor:
+    noise = torch.Generator().manual_seed(seed)
+    return torch.randn(1, heads, p.n, width, generator=noise)
+
+
+def _qkv(p: Problem) -> tuple[Tensor, Tensor, Tensor]:
+    q, k, v = (_normal(p, p.H, p.d, seed) for seed in range(3))
+    return q, k, v
+
+
+def _stock(p: Problem) -> Job:
+    q, k, v = _qkv(p)
+    return Job(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=p.causal), (q, k, v))
+
+
+def _bias(p: Problem) -> Job:
+    """What one would do today: all terms added into one learned (H, N, N) bias. Making the bias
+    is not even counted."""
+    q, k, v = _qkv(p)
+    noise = torch.Generator().manual_seed(3)
+    added = torch.randn(1, p.H, p.n, p.n, generator=noise)
+    if p.causal:
+        hidden = torch.ones(p.n, p.n, dtype=torch.bool).triu_(1)
+        added.masked_fill_(hidden, -torch.inf)
+    return Job(lambda: F.scaled_dot_product_attention(q, k, v, attn_mask=added), (q, k, v, added))
+
+
+def _too_large(p: Problem, work: str) -> str | None:
+    copies = 5 if work == TRAINING else 1  # scores, weights, both gradients
+    need = copies * 4 * p.H * p.n**2
+    return f"needs {need / 1e9:.0f} GB" if need > LARGEST else None
+
+
+def numbers(p: Problem, v: Variant) -> dict[str, Any]:
+    """The rules' numbers as a trained layer has them: tensors, one value a head (τ: a space)."""
+    tau = torch.full((flops.spaces(p, v),), 1.0)
+    starts = {f.name: f.default for f in fields(Rules) if isinstance(f.default, float)}
+    by_head = {n: torch.full((p.H,), x) for n, x in starts.items() if not n.startswith("lam_")}
+    return {**by_head, "tau_coh": tau, "tau_sep": 1.1 * tau if v.two_tau else tau}
+
+
+def tokens(p: Problem, v: Variant) -> dict[str, Tensor]:
+    """q, k, v, z, h. Tokens lie about √2 apart, as at the start of training."""
+    q, k, value = _qkv(p)
+    if v.shared:  # QK-norm: keys of length 1, base score √d · cos
+        q, k = unit(q) * p.d, unit(k)
+    z = _normal(p, flops.spaces(p, v), p.d_z, 4) / p.d_z**0.5
+    return {"q": q, "k": k, "v": value, "z_q": z, "h_q": _normal(p, flops.spaces(p, v), p.d_a, 5)}
+
+
+def arguments(p: Problem, v: Variant) -> dict[str, Any]:
+    """Of asc_attention, but for the backend."""
+    made: dict[str, Any] = {**tokens(p, v), "causal": p.causal}
+    scope = "neighbours" if v.local else "visible"
+    made["rules"] = Rules(**numbers(p, v), k=p.k, local_scope=scope)
+    if v.shared:
+        made["key_norm"] = 1.0
+    if v.windowed:
+        made["window"] = p.window
+    if v.reuse:
+        h = unit(made["h_q"])
+        made["neighbours"] = top_k(h, h, Visibility.of(p.n, p.n, causal=p.causal), (p.k,))
+    return made
+
+
+def ours(p: Problem, v: Variant) -> Job:
+    made = arguments(p, v)
+    involved = [*made.values(), *vars(made["rules"]).values()]
+    distinct = {id(t): t for t in involved if isinstance(t, Tensor)}
+    return Job(lambda: asc_attention(**made, backend=v.backend), tuple(distinct.values()))
+
+
+def _decode_stock(p: Problem) -> Job:
+    q, k, v = _qkv(p)
+    last = q[:, :, -1:].contiguous()
+    return Job(lambda: F.scaled_dot_product_attention(last, k, v), (last, k, v))
+
+
+def _decode(p: Problem, v: Variant) -> Job:
+    """The newest token against a cache that holds it and all before; filled beforehand."""
+    made = tokens(p, v)
+    rules = Rules(**numbers(p, v), k=p.k)
+    held = tuple(made[name] for name in ("k", "v", "z_q", "h_q"))
+    cache = Cache()
+    cache.append(*held)
+    q, z, h = (made[name][:, :, -1:].contiguous() for name in ("q", "z_q", "h_q"))
+    return Job(lambda: attend(cache.flock(q, z, h, rules=rules), "decode"), (q, z, h, *held))
+
+
+def _variant(label: str, **kinds: Any) -> Candidate:
+    v = Variant(**kinds)
+    count = flops.windowed if v.windowed else flops.folded
+    return Candidate(label, partial(ours, v=v), partial(count, v=v))
+
+
+def _dense_refuses(p: Problem, work: str) -> str | None:
+    return f"above N = {DENSE_LARGEST}" if p.n > DENSE_LARGEST else None
+
+
+CANDIDATES: dict[str, Candidate] = {
+    "stock": Candidate("stock SDPA", _stock, flops.stock),
+    "bias": Candidate("SDPA with an N×N bias", _bias, flops.bias, refuses=_too_large),
+    "dense": Candidate(
+        "dense: the definition",
+        partial(ours, v=Variant("dense")),
+        flops.dense,
+        refuses=_dense_refuses,
+    ),
+    "folded": _variant("folded, per head, two τ"),
+    "folded_one_tau": _variant("folded, per head, one τ", two_tau=False),
+    "folded_shared": _variant("folded, shared, QK-norm", shared=True),
+    "folded_reuse": _variant("… neighbours reused", shared=True, reuse=True),
+    "folded_local": _variant("… and local scope", shared=True, reuse=True, local=True),
+    "windowed": _variant("windowed, per head", backend="windowed", windowed=True),
+    "windowed_shared": _variant(
+        "windowed, shared, QK-norm", backend="windowed", windowed=True, shared=True
+    ),
+    "decode_stock": Candidate(
+        "stock SDPA, one query",
+        _decode_stock,
+        flops.decode_stock,
+        baseline="decode_stock",
+        works=(FORWARD,),
+    ),
+    "decode": Candidate(
+        "decode, one query",
+        partial(_decode, v=Variant("decode")),
+        partial(flops.decode, v=Variant("decode")),
+        baseline="decode_stock",
+        works=(FORWARD,),
+    ),
+}

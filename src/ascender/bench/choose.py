@@ -1,0 +1,75 @@
+"""`ascender bench choose`: which backend is fastest here, and which one `auto` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ascender.attention import BACKENDS, choose, refusal
+from ascender.bench.candidates import arguments, ours
+from ascender.bench.flops import Problem, Variant
+from ascender.bench.timing import FORWARD, TRAINING, Plan, Row, best
+from ascender.checks import enter
+
+LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+KINDS: dict[str, dict[str, bool]] = {
+    "full": {},
+    "causal": {"causal": True},
+    "window": {"windowed": True},
+}
+LINEAR = ("folded", "windowed")  # the others hold N×N matrices, and are skipped above these:
+DENSE_LARGEST, MATRIX_LARGEST = 1024, 2048
+
+
+@dataclass(frozen=True)
+class ChooseRow(Row):
+    """ratio is to the fastest backend of the same kind, n and work."""
+
+    kind: str
+    fastest: bool
+    auto: bool
+
+
+def run(
+    lengths: Sequence[int] = LENGTHS,
+    plan: Plan | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[ChooseRow]:
+    plan = Plan(repeats=3, at_least=0.3, at_most=4.0) if plan is None else plan
+    rows = []
+    for kind in KINDS:
+        for work in (FORWARD, TRAINING):
+            for n in lengths:
+                say(f"timing {kind}, {work}, N = {n}")
+                rows += _compare(kind, work, n, plan)
+    return rows
+
+
+def _compare(kind: str, work: str, n: int, plan: Plan) -> list[ChooseRow]:
+    options = dict(KINDS[kind])
+    p = Problem(n, causal=options.pop("causal", False))
+    flock = enter(**arguments(p, Variant("auto", **options)))
+    auto = choose(flock)
+    reasons = {name: refusal(flock, name) or _too_long(name, n) for name in BACKENDS}
+    calls = {
+        name: ours(p, Variant(name, **options)).run(work)
+        for name, reason in reasons.items()
+        if reason is None
+    }
+    seconds = best(calls, plan)
+    fastest = min(seconds, key=lambda name: seconds[name])
+    rows = []
+    for name, reason in reasons.items():
+        s = seconds.get(name)
+        ms, ratio = (None, None) if s is None else (1e3 * s, s / seconds[fastest])
+        rows.append(
+            ChooseRow(name, n, work, ms, ratio, reason, kind, name == fastest, name == auto)
+        )
+    return rows
+
+
+def _too_long(name: str, n: int) -> str | None:
+    if name in LINEAR:
+        return None
+    largest = DENSE_LARGEST if name == "dense" else MATRIX_LARGEST
+    return f"N×N matrices above N = {largest}" if n > largest else None

@@ -1,0 +1,78 @@
+"""Peak memory of one call, in a process of its own.
+
+    measured = highest resident memory during the call − resident memory just before it
+               + the size of the inputs, which were there already
+
+The process calls once at a small size first, so that libraries are loaded and threads started.
+The mark is the kernel's VmHWM, set back just before the call. (getrusage's ru_maxrss would do,
+but a child inherits its parent's there; it is used where there is no /proc.) glibc is told to
+return freed blocks at once, so that memory left over from making the inputs hides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from ascender.bench.candidates import CANDIDATES
+from ascender.bench.flops import Problem
+
+SMALL = 256  # tokens of the first, unmeasured call
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def measure(candidate: str, problem: Problem, work: str, threads: int) -> dict[str, float]:
+    """{"call": MB as above, "process": MB of the whole process at its peak}, by a subprocess."""
+    order = {"candidate": candidate, "n": problem.n, "causal": problem.causal, "work": work}
+    done = subprocess.run(
+        [sys.executable, "-m", "ascender.bench.memory", json.dumps({**order, "threads": threads})],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"},
+    )
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        raise RuntimeError(f"measuring the memory of {candidate} at N = {problem.n}: {last[0]}")
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def peak() -> int:
+    """Bytes: the highest resident memory since the last reset."""
+    if STATUS.exists():
+        for line in STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def reset() -> None:
+    """Start the mark again from what is resident now, where the kernel can."""
+    if CLEAR.exists():
+        CLEAR.write_text("5")
+
+
+def child(candidate: str, n: int, causal: bool, work: str, threads: int) -> dict[str, float]:
+    """What the subprocess does."""
+    torch.set_num_threads(threads)
+    make = CANDIDATES[candidate].make
+    make(Problem(min(n, SMALL), causal)).run(work)()
+    job = make(Problem(n, causal))
+    run = job.run(work)
+    reset()
+    before = peak()
+    kept = run()
+    after = peak()
+    del kept
+    return {"call": (after - before + job.nbytes()) / 1e6, "process": after / 1e6}
+
+
+if __name__ == "__main__":
+    print(json.dumps(child(**json.loads(sys.argv[1]))))

@@ -1,0 +1,86 @@
+"""The one clock of all benchmarks: candidates take turns, and the best of their turns counts.
+
+    round 1:  a b c      round 2:  a b c      …      best_a = min of a's times
+
+A machine that slows down slows all candidates alike, so ratios hold where times do not.
+"""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+FORWARD, TRAINING = "forward", "training"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`repeats` rounds, and on until `at_least` seconds have gone by. A call that has had its
+    share of `at_most` seconds sits out, but no earlier than after two turns (one, if that took
+    a third of `at_most`)."""
+
+    repeats: int = 5
+    at_least: float = 0.5
+    at_most: float = 90.0
+
+    def goes_on(self, rounds: int, elapsed: float) -> bool:
+        return rounds < self.repeats or (elapsed < self.at_least and rounds < 100 * self.repeats)
+
+    def sits_out(self, times: list[float], calls: int) -> bool:
+        if len(times) < 2:
+            return sum(times) > self.at_most / 3
+        return sum(times) > self.at_most / calls
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement. ms and ratio are None where it was skipped, and `skipped` says why."""
+
+    candidate: str
+    n: int
+    work: str
+    ms: float | None
+    ratio: float | None
+    skipped: str | None
+
+
+def interleave(calls: Mapping[str, Callable[[], object]], plan: Plan) -> dict[str, list[float]]:
+    """Seconds of every turn of every call."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    start, rounds, turns = time.perf_counter(), 0, -1
+    while turns and plan.goes_on(rounds, time.perf_counter() - start):
+        turns = 0
+        for name, call in calls.items():
+            if plan.sits_out(seconds[name], len(calls)):
+                continue
+            before = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - before)
+            turns += 1
+        rounds += 1
+    return seconds
+
+
+def best(calls: Mapping[str, Callable[[], object]], plan: Plan) -> dict[str, float]:
+    """Seconds of the best turn of each call."""
+    return {name: min(times) for name, times in interleave(calls, plan).items()}
+
+
+def median(calls: Mapping[str, Callable[[], object]], plan: Plan) -> dict[str, float]:
+    """Seconds of the median turn of each call: for what has no best, such as an import."""
+    return {name: statistics.median(times) for name, times in interleave(calls, plan).items()}
+
+
+def machine() -> dict[str, str | int]:
+    """What the numbers were taken on."""
+    return {
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "threads": torch.get_num_threads(),
+        "processor": platform.processor() or platform.machine(),
+    }
