@@ -18,6 +18,7 @@ from ascender.backends.windowed import Blocks, windowed
 from ascender.checks import enter
 from ascender.combine import LowRank, Parts
 from ascender.flock import Flock
+from ascender.neighbours import inside_transform
 from ascender.rules import Rules
 
 
@@ -145,28 +146,33 @@ def refusal(flock: Flock, backend: str) -> str | None:
     return None
 
 
-# Below this many scores a matrix is cheaper than avoiding it (`ascender bench choose`).
-SMALL = 1 << 12
+# Up to this many scores a head, whole matrices are cheaper than avoiding them: about 180 tokens
+# (`ascender bench choose` shows where the crossings are on a machine).
+SMALL = 1 << 15
 LARGE = 1 << 22  # from here on whole matrices are worth a warning
 
 
 def choose(flock: Flock) -> str:
-    """The backend that `auto` takes: by mask and size."""
+    """The backend that `auto` takes: by mask, size and surroundings."""
     vis = flock.vis
+    if inside_transform():
+        return "dense"  # vmap and grad of torch.func see only plain operations
     order = []
-    if vis.N <= 8 and vis.M > 8:
+    if vis.N <= 8 < vis.M:
         order.append("decode")
-    if vis.window is not None and 2 * (vis.window + vis.n_global) < vis.M:
+    if vis.window is not None and 2 * vis.window < vis.N and vis.N * vis.M > SMALL:
         order.append("windowed")
     if vis.N * vis.M > SMALL:
         order.append("folded")
+    elif not torch.compiler.is_compiling():  # a compiler fuses the dense path itself
+        order.append("compact")
     for name in order:
         if refusal(flock, name) is None:
             return name
-    if order and vis.N * vis.M > LARGE:
+    if vis.N * vis.M > LARGE:
         warnings.warn(
             f"attention over {vis.N} × {vis.M} scores runs dense, with whole matrices: "
-            f"{order[-1]} cannot, {refusal(flock, order[-1])}",
+            f"{order[-1]} cannot: {refusal(flock, order[-1])}",
             stacklevel=4,
         )
     return "dense"

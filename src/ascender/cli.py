@@ -40,12 +40,24 @@ bench = typer.Typer(
 )
 app.add_typer(bench, name="bench")
 
+
+def _count(text: str | int) -> int:
+    """A whole number from 1; typer's own errors do not name the value."""
+    if not str(text).isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r}; expected a whole number from 1")
+    return int(text)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Lengths = Annotated[
     str | None, typer.Option(help="Numbers of tokens, separated by commas.", metavar="N,N,…")
 ]
-Repeats = Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")]
-Threads = Annotated[int, typer.Option(min=1, help="CPU threads. One is disturbed least.")]
+Repeats = Annotated[
+    int | None, typer.Option(parser=_count, metavar="N", help="Rounds; the best one counts.")
+]
+Threads = Annotated[
+    int, typer.Option(parser=_count, metavar="N", help="CPU threads. One is disturbed least.")
+]
 
 
 def main() -> None:

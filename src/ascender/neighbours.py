@@ -113,8 +113,13 @@ def _plain(t: Tensor) -> bool:
         t.device.type == "cpu"
         and t.dtype in (torch.float32, torch.float64)
         and not torch.compiler.is_compiling()
-        and torch._C._functorch.peek_interpreter_stack() is None
+        and not inside_transform()
     )
+
+
+def inside_transform() -> bool:
+    """Whether torch.func is transforming the code that runs."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def given(index: Int[Tensor, "B #H N K"], vis: Visibility) -> Int[Tensor, "B #H N K"]:

@@ -48,6 +48,7 @@ class Masks:
     away: Tensor | None  # not in the surroundings that the centre averages over
     anyone: Tensor | None  # rows with such surroundings
     standardise: bool
+    scale: float | None = None  # k̃ = scale · k where all keys of a head have one length
 
     def piece(self, some: slice) -> Masks:
         """The part that belongs to some of the batch."""
@@ -67,14 +68,13 @@ def compact(flock: Flock) -> Tensor:
     numbers = [
         r.strength(n, z_q) if n in ("align", "sep", "coh") else r.at(n, z_q) for n in NUMBERS
     ]
-    q, k, v = (t.to(flock.wide) for t in (flock.q, flock.k, flock.v))
+    q, k, v = (t.to(flock.wide).contiguous() for t in (flock.q, flock.k, flock.v))
     q = q / q.shape[-1] ** 0.5
     other = flock.other_dense
     if other is not None:
         other = other.to(q.dtype).reshape((1,) * (4 - other.ndim) + other.shape)
-    out = _Compact.apply(
-        _masks(flock), q, k, flock.key_unit, v, z_q, z_k, h_q, h_k, other, *numbers
-    )
+    keys = k * flock.key_scale if flock.bare is None else flock.key_unit
+    out = _Compact.apply(_masks(flock), q, k, keys, v, z_q, z_k, h_q, h_k, other, *numbers)
     return out.to(flock.q.dtype)
 
 
@@ -96,9 +96,11 @@ def _masks(flock: Flock) -> Masks:
         around = near if vis.cross else near | (vis.visible & ~vis.flockmates)
         away, crowd = ~around, near
     anyone = None if away is None else around.any(-1, keepdim=True).to(dtype)
+    plain = flock.bare is None and isinstance(flock.key_norm, float | int)
     return Masks(
-        near.to(dtype), hidden, keys, by_row, count, crowd.to(dtype), away, anyone, r.standardise
-    )
+        near.to(dtype), hidden, keys, by_row, count, crowd.to(dtype), away, anyone,
+        r.standardise, 1 / float(flock.key_norm) if plain else None,  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def _mix(A: Tensor, y: Tensor) -> Tensor:
@@ -111,9 +113,15 @@ def _mix(A: Tensor, y: Tensor) -> Tensor:
 
 
 def _softmax(s: Tensor, hidden: Tensor | None) -> Tensor:
+    """In place: a fresh matrix costs more than the arithmetic."""
     if hidden is None:
-        return torch.softmax(s, -1)
-    return torch.softmax(s.masked_fill(hidden, -torch.inf), -1).masked_fill_(hidden, 0)
+        return torch.softmax(s, -1, out=s)
+    s = (
+        s.masked_fill_(hidden, -torch.inf)
+        if s.shape[1] >= hidden.shape[1]
+        else torch.where(hidden, -torch.inf, s)
+    )
+    return torch.softmax(s, -1, out=s).masked_fill_(hidden, 0)
 
 
 def _softmax_back(dp: Tensor, p: Tensor) -> Tensor:
@@ -199,11 +207,11 @@ class _Compact(torch.autograd.Function):
         pieces = list(_pieces(m, inputs[:9]))
         if len(pieces) == 1:
             ctx.kept = _Rows(m, *inputs)
-            return ctx.kept.A @ v
+            return ctx.kept.out
         ctx.kept = None
         out = q.new_empty(*q.shape[:-1], v.shape[-1])
         for some, part, tensors in pieces:
-            out[some] = _Rows(part, *tensors, *ctx.numbers).A @ tensors[3]
+            out[some] = _Rows(part, *tensors, *ctx.numbers).out
         return out
 
     @staticmethod
@@ -249,14 +257,19 @@ class _Rows:
         self._heading()
         self._centre()
         self._penalty()
-        x = (self.coh.f * self.x).expand(-1, H, -1, -1)
-        self.Q = torch.cat([q, self.align.f * self.u, x], -1)
+        x, y = (self.coh.f * self.x).expand(-1, H, -1, -1), self.y.expand(-1, H, -1, -1)
+        if m.scale is None:
+            self.Q = torch.cat([q, self.align.f * self.u, x], -1)
+            self.K = torch.cat([k, ku, y], -1)
+        else:  # keys of one length: k̃ = scale · k, so u folds into q
+            self.Q = torch.cat([torch.addcmul(q, self.align.f * m.scale, self.u), x], -1)
+            self.K = torch.cat([k, y], -1)
         self.Q = self.Q.div_(t)
-        self.K = torch.cat([k, ku, self.y.expand(-1, H, -1, -1)], -1)
         s = (self.Q @ self.K.mT).addcmul_(self.phi, self.sep.f / t, value=-1)
         if other is not None:
             s += other / t
         self.A = _softmax(s, m.hidden)
+        self.out = self.A @ v
 
     def _heading(self) -> None:
         m, ku = self.m, self.ku
@@ -290,7 +303,7 @@ class _Rows:
         self.rho = (self.w * m.crowd).sum(-1, keepdim=True)
         e = (self.h_q @ self.h_k.mT).sub(self.numbers[7]).clamp_min_(0)
         weight = self.w * m.near
-        self.phi = e.mul_(weight) if e.shape == weight.shape else e * weight
+        self.phi = e.mul_(weight) if e.shape[1] >= weight.shape[1] else e * weight
         self.spread_s = _Sparse(self.phi, m.count) if m.standardise else None
         self.sep = _Term(self.numbers[1], (self.rho / kappa).clamp_max_(1), self.spread_s)
 
@@ -299,12 +312,17 @@ class _Rows:
         t = self.numbers[9]
         A, d, z = self.A, self.d, self.y.shape[-1]
         dv = A.mT @ g
-        inner = (g * (A @ self.v)).sum(-1, keepdim=True)
+        inner = (g * self.out).sum(-1, keepdim=True)
         G = (g @ self.v.mT).sub_(inner).mul_(A)  # ∂L/∂S
         dQ, dK = G @ self.K, G.mT @ self.Q
         dt = (dQ * self.Q).sum(-1, keepdim=True)
-        dq, dfu, dfx = dQ.div_(t).split([d, d, z], -1)
-        dk, dku, dy = dK.split([d, d, z], -1)
+        if self.m.scale is None:
+            dq, dfu, dfx = dQ.div_(t).split([d, d, z], -1)
+            dk, dku, dy = dK.split([d, d, z], -1)
+        else:
+            dq, dfx = dQ.div_(t).split([d, z], -1)
+            dk, dy = dK.split([d, z], -1)
+            dfu, dku = dq * self.m.scale, 0
         G = G.div_(t)  # ∂L/∂T from here on
         dother = None
         if self.other is not None:
@@ -328,7 +346,7 @@ class _Rows:
             d_kappa, d_t,
         ]  # fmt: skip
 
-    def _back_heading(self, dfu: Tensor, dku: Tensor) -> tuple[Any, ...]:
+    def _back_heading(self, dfu: Tensor, dku: Tensor | int) -> tuple[Any, ...]:
         """T has f u·k̃."""
         alpha, u = self.numbers[3], self.u
         dg, dgate, dvar = self.align.back((dfu * u).sum(-1, keepdim=True))
@@ -345,7 +363,8 @@ class _Rows:
         """T has −f φ. Uses up G."""
         tau, delta, kappa = self.numbers[5], self.numbers[7], self.numbers[8]
         m, phi, w, d2 = self.m, self.phi, self.w, self.d2
-        df = torch.linalg.vecdot(G, phi).unsqueeze(-1).neg_()
+        scratch = G * phi
+        df = scratch.sum(-1, keepdim=True).neg_()
         dt = df * self.sep.f
         dg, deta, dvar = self.sep.back(df)
         dphi = G.mul_(-self.sep.f)
@@ -353,7 +372,7 @@ class _Rows:
             dphi = self.spread_s.back(dphi, dvar)
         drho = deta * (self.rho < kappa) / kappa
         dkappa = _to(-drho * self.rho / kappa, kappa)
-        dlog = _heads(dphi * phi, tau, d2)  # ∂L/∂(−d²/τ²): of φ, then of ρ
+        dlog = _heads(torch.mul(dphi, phi, out=scratch), tau, d2)  # ∂L/∂(−d²/τ²): of φ, then of ρ
         crowd = m.crowd * w
         dlog = dlog + _heads(_heads(drho, tau, crowd) * crowd, tau, d2)
         dtau = _to((dlog * d2).sum(-1, keepdim=True) * (2 / tau**3), tau)
