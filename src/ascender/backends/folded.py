@@ -1,247 +1,21 @@
-"""The same attention on stock flash kernels, in O(N) memory.
-
-Softmax ignores what is constant along a row, so of a standardised score only its slope
-f_i = λωγ_i/√(var_i + ε) is left, and two of the three scores are dot products:
-
-    k̃_j · u_i                              alignment
-    −‖z_j − c_i‖² = probe(c_i)·lift(z_j) − ‖c_i‖²     cohesion (geometry.py)
-
-Hence  Q_i = [ q_i/√d , f^a_i u_i , f^c_i probe(c_i)/τ_coh ] / τ_score
-       K_j = [ k_j    , k̃_j       , lift(z_j)              ]
-
-and separation, which lives on the k members of N_k(i), moves their mass afterwards:
-
-    p_il = exp(s_il − lse_i) · expm1(b_il)      out' = (out + Σ_l p_il v_l) / (1 + Σ_l p_il)
-
-The centre c_i and the density ρ_i are the output and the log-sum-exp of one more, narrow pass.
-What differs between the whole sequence and windows is a Layout: how to attend, and how to get
-the variance of a row of dot products without the row.
-"""
+"""The whole sequence, full or causal, with padding, in O(N) memory: the fold (fold.py) on stock
+flash attention, with row variances from moments of the keys."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-from ascender.backends.bags import Lists
-from ascender.backends.dense import dense
 from ascender.backends.flash import attend
-from ascender.combine import LowRank, masked_softmax, slope
+from ascender.backends.fold import At, Layout, Score, fold
+from ascender.combine import slope
 from ascender.flock import Flock
-from ascender.geometry import kernel, lift, probe
 from ascender.lazy import lazy
-from ascender.rules import alignment, cohesion, separation
 from ascender.visibility import Visibility
 
 CHUNK = 128  # rows whose own chunk of keys is looked at directly in causal row variances
-
-
-class Layout(ABC):
-    """How rows meet keys."""
-
-    vis: Visibility
-
-    @abstractmethod
-    def attend(self, Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-        """(out, lse) of softmax over V(i) of Q_i·K_j."""
-
-    @abstractmethod
-    def row_var(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N 1"]:
-        """The population variance over j ∈ V(i) of x_i·y_j."""
-
-    def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
-        """N_k(i)."""
-        return flock.members
-
-    @property
-    @abstractmethod
-    def count(self) -> Float[Tensor, "#B #H N 1"]:
-        """|V(i)|."""
-
-
-def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
-    """out = A v, by the fold."""
-    r, dtype = flock.rules, flock.q.dtype
-    B, H, _N, d = flock.q.shape
-    temperature = r.at("tau_score", flock.q)
-    q = flock.q.to(flock.wide) / d**0.5
-    Q, K = [q], [flock.k]
-    lists = None
-    if r.active("align") or r.active("sep") or r.local_scope == "neighbours":
-        lists = Lists(layout.members(flock), H, flock.vis.M)
-
-    if r.active("align"):
-        assert lists is not None
-        keys = flock.key_unit
-        count = lists.count.to(keys.dtype)
-        u, gate = alignment.heading(lists.bag(None, keys), count, r.at("alpha_align", q))
-        f = slope(r.strength("align", q), gate, _var(flock, layout, u, keys))
-        if flock.key_norm is not None and flock.bare is None:
-            Q[0] = q + f * flock.key_scale * u  # keys of one length: u folds into q itself
-        else:
-            Q.append(f * u)
-            K.append(keys)
-
-    crowd = _Crowd(flock, layout, lists)
-    if r.active("coh"):
-        c, gate = crowd.centre
-        tau = r.at("tau_coh", q)
-        x, y = probe(c) / tau, lift(flock.z[1])
-        Q.append(slope(r.strength("coh", q), gate, _var(flock, layout, x, y)) * x)
-        K.append(y)
-    _fold_other(flock, Q, K)
-
-    Qs = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in Q], -1)
-    Qs = Qs / temperature if isinstance(temperature, Tensor) or temperature != 1 else Qs
-    Ks = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in K], -1)
-    out, lse = layout.attend(Qs, Ks, flock.v)
-    if r.active("sep"):
-        out = _separate(flock, layout, crowd, Qs, Ks, out, lse)
-    return out.masked_fill(layout.count == 0, 0)
-
-
-def _var(flock: Flock, layout: Layout, x: Tensor, y: Tensor) -> Tensor | None:
-    return layout.row_var(x, y) if flock.rules.standardise else None
-
-
-class _Crowd:
-    """Centre and density of each token's surroundings, over V(i) or over N_k(i)."""
-
-    def __init__(self, flock: Flock, layout: Layout, lists: Lists | None) -> None:
-        self.flock, self.layout, self.lists = flock, layout, lists
-        self.local = flock.rules.local_scope == "neighbours"
-
-    @lazy
-    def near_d2(self) -> Float[Tensor, "B H N K"]:
-        """‖z_i − z_l‖² over the lists."""
-        assert self.lists is not None
-        z_q, z_k = self.flock.z
-        x = torch.cat([probe(z_q), -z_q.square().sum(-1, keepdim=True)], -1)
-        y = torch.cat([lift(z_k), torch.ones_like(z_k[..., :1])], -1)
-        return (-self.lists.dot(x, y)).clamp_min(0)
-
-    def _pass(self, tau: float | Tensor) -> tuple[Tensor, Tensor]:
-        """(mean of lift(z), lse) under the kernel of width τ."""
-        z_q, z_k = self.flock.z
-        x, y = probe(z_q) / tau**2, lift(z_k)
-        heads = max(x.shape[1], y.shape[1])
-        mask = self.flock.vis.mask
-        if mask is not None:
-            heads = max(heads, mask.shape[1])
-        x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
-        return self.layout.attend(x, y, y)
-
-    @lazy
-    def _coh_pass(self) -> tuple[Tensor, Tensor]:
-        return self._pass(self.flock.rules.at("tau_coh", self.flock.z[0]))
-
-    @lazy
-    def _sep_pass(self) -> tuple[Tensor, Tensor]:
-        if self.flock.rules.one_kernel():
-            return self._coh_pass
-        return self._pass(self.flock.rules.at("tau_sep", self.flock.z[0]))
-
-    @lazy
-    def centre(self) -> tuple[Float[Tensor, "B #H N z"], Float[Tensor, "B #H N 1"]]:
-        """(c, γ)."""
-        r, z_q = self.flock.rules, self.flock.z[0]
-        alpha = r.at("alpha_coh", z_q)
-        if not self.local:
-            mean = self._coh_pass[0]
-            c = mean[..., :-1]
-            return c, cohesion.gate(c, mean[..., -1:], alpha)
-        assert self.lists is not None
-        tau, own_d2, own_z = r.at("tau_coh", z_q), *self.flock.own
-        d2 = torch.cat([self.near_d2, own_d2.expand(*self.near_d2.shape[:3], 1)], -1)
-        here = self.flock.vis.self_visible[..., None].expand(*d2.shape[:3], 1)
-        there = torch.cat([self.lists.valid.expand_as(self.near_d2), here], -1)
-        w = masked_softmax(-d2 / tau**2, there)
-        mean = self.lists.bag(w[..., :-1], lift(self.flock.z[1])) + w[..., -1:] * lift(own_z)
-        c = mean[..., :-1]
-        return c, cohesion.gate(c, mean[..., -1:], alpha) * there.any(-1, keepdim=True)
-
-    @lazy
-    def density(self) -> Float[Tensor, "B #H N 1"]:
-        """ρ."""
-        z_q = self.flock.z[0]
-        tau = self.flock.rules.at("tau_sep", z_q)
-        if self.local:
-            assert self.lists is not None
-            w = self.lists.masked(kernel(self.near_d2, tau))
-            return w.sum(-1, keepdim=True)
-        lse = self._sep_pass[1].unsqueeze(-1)
-        mass = torch.exp(lse - z_q.square().sum(-1, keepdim=True) / tau**2)
-        mass = mass.masked_fill(self.layout.count == 0, 0)
-        own = kernel(self.flock.own[0], tau) * self.flock.vis.self_visible[..., None]
-        return (mass - own).clamp_min(0)
-
-
-def _fold_other(flock: Flock, Q: list[Tensor], K: list[Tensor]) -> None:
-    """Append the columns of a bias that folds."""
-    other = flock.other
-    if other is None:
-        return
-    if isinstance(other, LowRank):
-        left, right = other.left, other.right
-    else:  # (…, 1, M): one column
-        right = other.transpose(-1, -2)
-        left = torch.ones_like(Q[0][..., :1])
-    Q.append(_to_four(left))
-    K.append(_to_four(right))
-
-
-def _to_four(t: Tensor) -> Tensor:
-    return t.reshape((1,) * (4 - t.ndim) + t.shape)
-
-
-def _separate(
-    flock: Flock, layout: Layout, crowd: _Crowd, Q: Tensor, K: Tensor, out: Tensor, lse: Tensor
-) -> Float[Tensor, "B H N e"]:  # fmt: skip
-    """Move the mass of the k near duplicates of each row."""
-    r, wide, lists, rho = flock.rules, flock.wide, crowd.lists, crowd.density
-    assert lists is not None
-    h_q, h_k = flock.h_unit
-    w = kernel(crowd.near_d2, r.at("tau_sep", rho))
-    phi = separation.penalty(w, lists.dot(h_q, h_k), r.at("delta", w))
-    phi = lists.masked(phi)
-    var = None
-    if r.standardise:
-        n = layout.count.clamp_min(1)
-        mean = phi.sum(-1, keepdim=True) / n
-        var = (phi.square().sum(-1, keepdim=True) / n - mean.square()).clamp_min(0)
-    eta = separation.crowding(rho, r.at("kappa", rho))
-    b = -slope(r.strength("sep", rho), eta, var) * phi / r.at("tau_score", rho)
-
-    s = lists.dot(Q.to(wide), K.to(wide))
-    p = lists.masked(torch.exp(s - lse.to(wide).unsqueeze(-1)) * torch.expm1(b))
-    left = 1 + p.sum(-1, keepdim=True)
-    few = left < (0.5 if flock.q.dtype != wide else 0.02)
-    moved = out.to(wide) + lists.bag(p, flock.v.to(wide))
-    moved = moved / left.masked_fill(few, 1)
-    if bool(few.any()):
-        moved = torch.where(few, _rows_again(flock, few.squeeze(-1)), moved)
-    return moved.to(out.dtype)
-
-
-def _rows_again(flock: Flock, few: Tensor) -> Float[Tensor, "B H N e"]:
-    """Rows that lost nearly all their mass, where out + Σ p v cancels: by the definition, a few
-    at a time, so that no N×M is held."""
-    which = few.any(0).any(0).nonzero().squeeze(-1)
-    out = torch.zeros(*few.shape, flock.v.shape[-1], dtype=flock.wide, device=few.device)
-    for rows in which.split(CHUNK):
-        part = flock.rows(rows)
-        again = (
-            checkpoint(lambda f: dense(f)[0], part, use_reentrant=False)
-            if torch.is_grad_enabled()
-            else dense(part)[0]
-        )
-        out = out.index_copy(-2, rows, again.to(out.dtype))
-    return out
 
 
 class Whole(Layout):
@@ -273,8 +47,8 @@ class Whole(Layout):
         )
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-        bias = self._bias(slice(None), Q.dtype)
         if not self.offset:
+            bias = self._bias(slice(None), Q.dtype)
             return attend(Q, K, V, causal=self.vis.causal, bias=bias)
         # Queries are the tail: a part that all see, and a causal square; merged by their lse.
         old, new = slice(0, self.offset), slice(self.offset, None)
@@ -283,16 +57,37 @@ class Whole(Layout):
             bias = self._bias(keys, Q.dtype)
             out, lse = attend(Q, K[..., keys, :], V[..., keys, :], causal=causal, bias=bias)
             if self.keys is not None:
-                n = (
-                    self.keys[..., keys].cumsum(-1)
-                    if causal
-                    else self.keys[..., keys].sum(-1, True)
-                )
+                real = self.keys[..., keys]
+                n = real.cumsum(-1) if causal else real.sum(-1, keepdim=True)
                 lse = lse.masked_fill(n == 0, -torch.inf)
             parts.append((out, lse))
         return merge(*parts)
 
+    def weigh(
+        self, flock: Flock, scores: list[Score], plain: list[tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor, At]:
+        """All terms as columns of one product."""
+        (B, H, _, d), dtype, wide = flock.q.shape, flock.q.dtype, flock.wide
+        Q, K = [flock.q.to(wide) / d**0.5], [flock.k]
+        for score in scores:
+            var = self.row_var(score.x, score.y) if flock.rules.standardise else None
+            f = slope(1.0, score.g, var)
+            if score.key_scale is not None:
+                Q[0] = Q[0] + f * score.key_scale * score.x  # y are the keys: folds into q
+            else:
+                Q.append(f * score.x)
+                K.append(score.y)
+        Q, K = Q + [x for x, _ in plain], K + [y for _, y in plain]
+        temperature = flock.rules.at("tau_score", Q[0])
+        Qs = torch.cat([t.expand(B, H, -1, -1) for t in Q], -1)
+        Qs = Qs / temperature if isinstance(temperature, Tensor) or temperature != 1 else Qs
+        Qs = Qs.to(dtype)
+        Ks = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in K], -1)
+        out, lse = self.attend(Qs, Ks, flock.v)
+        return out, lse, lambda lists: lists.dot(Qs.to(wide), Ks.to(wide))
+
     def row_var(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N 1"]:
+        """The population variance over j ∈ V(i) of x_i·y_j, without the row."""
         keys = None if self.keys is None else self.keys[..., None].to(y.dtype)
         if self.vis.causal:
             return causal_row_var(x, y, keys, self.count, self.offset)

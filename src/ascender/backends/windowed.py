@@ -20,15 +20,17 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from ascender import neighbours as nb
+from ascender.backends.bags import Lists
 from ascender.backends.dense import dense
 from ascender.backends.flash import attend
-from ascender.backends.folded import Layout, fold
-from ascender.backends.tiles import tile_variance
+from ascender.backends.fold import At, Layout, Score, fold
+from ascender.backends.tiles import TileScores
+from ascender.combine import EPS
 from ascender.flock import Flock
 from ascender.lazy import lazy
 from ascender.visibility import Visibility
 
-SMALLEST = 64  # rows in a block, at least
+BLOCK = 64  # rows in a block
 HELD = 1 << 19  # scores held at once while looking for neighbours
 
 
@@ -39,7 +41,7 @@ class Blocks(Layout):
         assert vis.window is not None
         self.vis = vis
         self.w, self.g = min(vis.window, vis.M), min(vis.n_global, vis.M)
-        self.L = max(SMALLEST, self.w // 2)
+        self.L = BLOCK
         self.C = -(-vis.N // self.L)
         self.offset = vis.M - vis.N
         self.ahead = 0 if vis.causal else self.w
@@ -121,12 +123,50 @@ class Blocks(Layout):
         out, lse = (t.unflatten(0, (B, self.C)) for t in (out, lse.unsqueeze(-1)))
         return self.unrows(out), self.unrows(lse).squeeze(-1)
 
-    def row_var(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N 1"]:
-        B = x.shape[0]
-        seen = self._per_block(self._weight.to(x.dtype), B)
-        count = seen.sum(-1, keepdim=True).clamp_min(1)
-        rows, keys = (t.flatten(0, 1) for t in (self.rows(x), self.keys(y)))
-        return self.unrows(tile_variance(rows, keys, seen, count).unflatten(0, (B, self.C)))
+    def weigh(
+        self, flock: Flock, scores: list[Score], plain: list[tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor, At]:
+        """Each term's scores written out block by block: their variance is right there."""
+        (B, H, _, d), wide = flock.q.shape, flock.wide
+        temperature = flock.rules.at("tau_score", flock.q.to(wide))
+        q, k = flock.q.to(wide) / (d**0.5 * temperature), flock.k.to(wide)
+        if plain:
+            q = torch.cat(
+                [q, *((x.expand(B, H, -1, -1) / temperature).to(wide) for x, _ in plain)], -1
+            )
+            k = torch.cat([k, *(y.expand(B, H, -1, -1).to(wide) for _, y in plain)], -1)
+
+        def rows(t: Tensor) -> Tensor:
+            return self.rows(t.expand(B, H, -1, -1)).flatten(0, 1)
+
+        def keys(t: Tensor) -> Tensor:
+            return self.keys(t.expand(B, H, -1, -1)).flatten(0, 1)
+
+        terms = [
+            f(t)
+            for score in scores
+            for f, t in ((rows, score.g / temperature), (rows, score.x), (keys, score.y))
+        ]
+        seen = self._per_block(self._weight, B)
+        count = seen.sum(-1, keepdim=True).clamp_min_(1)
+        eps = EPS if flock.rules.standardise else None
+        bias = self._per_block(self._bias, B)
+        out, lse, *slopes = TileScores.apply(
+            rows(q), keys(k), keys(flock.v.to(wide)), bias, seen, count, eps, *terms
+        )
+
+        def flat(t: Tensor) -> Tensor:
+            return self.unrows(t.unflatten(0, (B, self.C)))
+
+        slopes = [flat(f) for f in slopes]
+
+        def at(lists: Lists) -> Tensor:
+            total = lists.dot(q, k)
+            for f, score in zip(slopes, scores, strict=True):
+                total = total + f * lists.dot(score.x, score.y)
+            return total
+
+        return flat(out), flat(lse.unsqueeze(-1)).squeeze(-1), at
 
     def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
         if isinstance(flock.neighbours, Tensor):

@@ -1,0 +1,236 @@
+"""The same attention on stock flash kernels, in O(N) memory.
+
+Softmax ignores what is constant along a row, so of a standardised score only its slope
+f_i = λωγ_i/√(var_i + ε) is left, and two of the three scores are dot products:
+
+    k̃_j · u_i                              alignment
+    −‖z_j − c_i‖² = probe(c_i)·lift(z_j) − ‖c_i‖²     cohesion (geometry.py)
+
+Hence  Q_i = [ q_i/√d , f^a_i u_i , f^c_i probe(c_i)/τ_coh ] / τ_score
+       K_j = [ k_j    , k̃_j       , lift(z_j)              ]
+
+and separation, which lives on the k members of N_k(i), moves their mass afterwards:
+
+    p_il = exp(s_il − lse_i) · expm1(b_il)      out' = (out + Σ_l p_il v_l) / (1 + Σ_l p_il)
+
+The centre c_i and the density ρ_i are the output and the log-sum-exp of one more, narrow pass.
+What differs between the whole sequence (folded.py) and windows (windowed.py) is a Layout: how
+rows meet keys, and where the variance of a row of scores comes from.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from ascender.backends.bags import Lists
+from ascender.backends.dense import dense
+from ascender.combine import LowRank, masked_softmax, slope
+from ascender.flock import Flock
+from ascender.geometry import kernel, lift, probe
+from ascender.lazy import lazy
+from ascender.rules import alignment, cohesion, separation
+from ascender.visibility import Visibility
+
+ROWS = 128  # rows recomputed at once
+At = Callable[[Lists], Tensor]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One rule's term g_i · r̃_ij with r_ij = x_i·y_j; g = λ ω gate_i. `key_scale`: y = key_scale
+    times the keys themselves, so that the term needs no columns of its own."""
+
+    g: Float[Tensor, "B #H N 1"]
+    x: Float[Tensor, "B #H N w"]
+    y: Float[Tensor, "B #H M w"]
+    key_scale: float | Tensor | None = None
+
+
+class Layout(ABC):
+    """How rows meet keys."""
+
+    vis: Visibility
+
+    @abstractmethod
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+        """(out, lse) of softmax over V(i) of Q_i·K_j."""
+
+    @abstractmethod
+    def weigh(
+        self, flock: Flock, scores: list[Score], plain: list[tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor, At]:
+        """Attention under base + scores + plain (pairs x, y with the bias x_i·y_j), all over
+        τ_score: (out, lse, the function that gives these sums over index lists)."""
+
+    @property
+    @abstractmethod
+    def count(self) -> Float[Tensor, "#B #H N 1"]:
+        """|V(i)|."""
+
+    def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
+        """N_k(i)."""
+        return flock.members
+
+
+def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
+    """out = A v, by the fold."""
+    r = flock.rules
+    lists = None
+    if r.active("align") or r.active("sep") or r.local_scope == "neighbours":
+        lists = Lists(layout.members(flock), flock.q.shape[1], flock.vis.M)
+    crowd = _Crowd(flock, layout, lists)
+    scores = []
+    if r.active("align"):
+        assert lists is not None
+        keys = flock.key_unit
+        count = lists.count.to(keys.dtype)
+        u, gate = alignment.heading(lists.bag(None, keys), count, r.at("alpha_align", keys))
+        one_length = flock.key_norm is not None and flock.bare is None
+        scale = flock.key_scale if one_length else None
+        scores.append(Score(r.strength("align", keys) * gate, u, keys, scale))
+    if r.active("coh"):
+        c, gate = crowd.centre
+        x, y = probe(c) / r.at("tau_coh", c), lift(flock.z[1])
+        scores.append(Score(r.strength("coh", c) * gate, x, y))
+    out, lse, at = layout.weigh(flock, scores, _plain(flock))
+    if r.active("sep"):
+        out = _separate(flock, layout, crowd, at, out, lse)
+    return out.to(flock.v.dtype).masked_fill(layout.count == 0, 0)
+
+
+def _plain(flock: Flock) -> list[tuple[Tensor, Tensor]]:
+    """A bias that folds, as the columns it takes."""
+    other = flock.other
+    if other is None:
+        return []
+    if isinstance(other, LowRank):
+        return [(_to_four(other.left), _to_four(other.right))]
+    right = _to_four(other).mT  # (…, 1, M): one column
+    return [(torch.ones_like(flock.q[:, :1, :, :1]), right)]
+
+
+class _Crowd:
+    """Centre and density of each token's surroundings, over V(i) or over N_k(i)."""
+
+    def __init__(self, flock: Flock, layout: Layout, lists: Lists | None) -> None:
+        self.flock, self.layout, self.lists = flock, layout, lists
+        self.local = flock.rules.local_scope == "neighbours"
+
+    @lazy
+    def near_d2(self) -> Float[Tensor, "B H N K"]:
+        """‖z_i − z_l‖² over the lists."""
+        assert self.lists is not None
+        z_q, z_k = self.flock.z
+        x = torch.cat([probe(z_q), -z_q.square().sum(-1, keepdim=True)], -1)
+        y = torch.cat([lift(z_k), torch.ones_like(z_k[..., :1])], -1)
+        return (-self.lists.dot(x, y)).clamp_min(0)
+
+    def _pass(self, tau: float | Tensor) -> tuple[Tensor, Tensor]:
+        """(mean of lift(z), lse) under the kernel of width τ."""
+        z_q, z_k = self.flock.z
+        x, y = probe(z_q) / tau**2, lift(z_k)
+        heads = max(x.shape[1], y.shape[1])
+        mask = self.flock.vis.mask
+        if mask is not None:
+            heads = max(heads, mask.shape[1])
+        x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
+        return self.layout.attend(x, y, y)
+
+    @lazy
+    def _coh_pass(self) -> tuple[Tensor, Tensor]:
+        return self._pass(self.flock.rules.at("tau_coh", self.flock.z[0]))
+
+    @lazy
+    def _sep_pass(self) -> tuple[Tensor, Tensor]:
+        if self.flock.rules.one_kernel():
+            return self._coh_pass
+        return self._pass(self.flock.rules.at("tau_sep", self.flock.z[0]))
+
+    @lazy
+    def centre(self) -> tuple[Float[Tensor, "B #H N z"], Float[Tensor, "B #H N 1"]]:
+        """(c, γ)."""
+        r, z_q = self.flock.rules, self.flock.z[0]
+        alpha = r.at("alpha_coh", z_q)
+        if not self.local:
+            mean = self._coh_pass[0]
+            c = mean[..., :-1]
+            return c, cohesion.gate(c, mean[..., -1:], alpha)
+        assert self.lists is not None
+        tau, own_d2, own_z = r.at("tau_coh", z_q), *self.flock.own
+        d2 = torch.cat([self.near_d2, own_d2.expand(*self.near_d2.shape[:3], 1)], -1)
+        here = self.flock.vis.self_visible[..., None].expand(*d2.shape[:3], 1)
+        there = torch.cat([self.lists.valid.expand_as(self.near_d2), here], -1)
+        w = masked_softmax(-d2 / tau**2, there)
+        mean = self.lists.bag(w[..., :-1], lift(self.flock.z[1])) + w[..., -1:] * lift(own_z)
+        c = mean[..., :-1]
+        return c, cohesion.gate(c, mean[..., -1:], alpha) * there.any(-1, keepdim=True)
+
+    @lazy
+    def density(self) -> Float[Tensor, "B #H N 1"]:
+        """ρ."""
+        z_q = self.flock.z[0]
+        tau = self.flock.rules.at("tau_sep", z_q)
+        if self.local:
+            assert self.lists is not None
+            w = self.lists.masked(kernel(self.near_d2, tau))
+            return w.sum(-1, keepdim=True)
+        lse = self._sep_pass[1].unsqueeze(-1)
+        mass = torch.exp(lse - z_q.square().sum(-1, keepdim=True) / tau**2)
+        mass = mass.masked_fill(self.layout.count == 0, 0)
+        own = kernel(self.flock.own[0], tau) * self.flock.vis.self_visible[..., None]
+        return (mass - own).clamp_min(0)
+
+
+def _to_four(t: Tensor) -> Tensor:
+    return t.reshape((1,) * (4 - t.ndim) + t.shape)
+
+
+def _separate(
+    flock: Flock, layout: Layout, crowd: _Crowd, at: At, out: Tensor, lse: Tensor
+) -> Float[Tensor, "B H N e"]:  # fmt: skip
+    """Move the mass of the k near duplicates of each row."""
+    r, wide, lists, rho = flock.rules, flock.wide, crowd.lists, crowd.density
+    assert lists is not None
+    h_q, h_k = flock.h_unit
+    w = kernel(crowd.near_d2, r.at("tau_sep", rho))
+    phi = separation.penalty(w, lists.dot(h_q, h_k), r.at("delta", w))
+    phi = lists.masked(phi)
+    var = None
+    if r.standardise:
+        n = layout.count.clamp_min(1)
+        mean = phi.sum(-1, keepdim=True) / n
+        var = (phi.square().sum(-1, keepdim=True) / n - mean.square()).clamp_min(0)
+    eta = separation.crowding(rho, r.at("kappa", rho))
+    b = -slope(r.strength("sep", rho), eta, var) * phi / r.at("tau_score", rho)
+
+    p = lists.masked(torch.exp(at(lists) - lse.to(wide).unsqueeze(-1)) * torch.expm1(b))
+    left = 1 + p.sum(-1, keepdim=True)
+    few = left < (0.5 if flock.q.dtype != wide else 0.02)
+    moved = out.to(wide) + lists.bag(p, flock.v.to(wide))
+    moved = moved / left.masked_fill(few, 1)
+    if bool(few.any()):
+        moved = torch.where(few, _rows_again(flock, few.squeeze(-1)), moved)
+    return moved.to(out.dtype)
+
+
+def _rows_again(flock: Flock, few: Tensor) -> Float[Tensor, "B H N e"]:
+    """Rows that lost nearly all their mass, where out + Σ p v cancels: by the definition, a few
+    at a time, so that no N×M is held."""
+    which = few.any(0).any(0).nonzero().squeeze(-1)
+    out = torch.zeros(*few.shape, flock.v.shape[-1], dtype=flock.wide, device=few.device)
+    for rows in which.split(ROWS):
+        part = flock.rows(rows)
+        again = (
+            checkpoint(lambda f: dense(f)[0], part, use_reentrant=False)
+            if torch.is_grad_enabled()
+            else dense(part)[0]
+        )
+        out = out.index_copy(-2, rows, again.to(out.dtype))
+    return out
