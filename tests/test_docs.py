@@ -1,0 +1,121 @@
+"""The documents agree with the code: what can drift is executed."""
+
+import ast
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SRC = ROOT / "src" / "ascender"
+FEWEST = 80  # rows of the notation table, at least
+KEY = re.compile(r"\[([A-Za-z]+\d{2,4}[a-z]?)\]")
+ENTRY = re.compile(r"^@\w+\{([^,\s]+),(.*?)^\}", re.M | re.S)
+BLOCK = re.compile(r"^```(?:python|pycon)\n(.*?)^```", re.M | re.S)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows(text):
+    """(symbol, name in code, shape, file) of each row of a Markdown table."""
+    table = [line for line in text.splitlines() if line.startswith("|")][2:]
+    cells = (re.split(r"(?<!\\)\|", line)[1:-1] for line in table)
+    return [tuple(cell.strip().strip("`") for cell in row) for row in cells]
+
+
+def resolve(name, file):
+    """Raise where the file has no such name: `file:local`, or a dotted attribute or field."""
+    if ":" in name:
+        assert name.startswith(file + ":"), f"{name} is not in {file}"
+        nodes = ast.walk(ast.parse(read(SRC / file)))
+        found = {getattr(node, f, None) for node in nodes for f in ("id", "arg", "attr", "name")}
+        assert name.split(":")[1] in found, f"{name} does not occur"
+        return
+    parts = ("ascender", *Path(file).with_suffix("").parts)
+    module = ".".join(parts).removesuffix(".__init__")
+    assert name.startswith(module + "."), f"{name} is not in {file}"
+    thing = importlib.import_module(module)
+    for part in name.removeprefix(module + ".").split("."):
+        fields = getattr(thing, "__dataclass_fields__", {})
+        thing = fields[part] if part in fields else getattr(thing, part)
+
+
+NOTATION = rows(read("docs/notation.md"))
+
+
+@pytest.mark.parametrize("row", NOTATION, ids=lambda row: row[1])
+def test_notation_row_resolves(row):
+    _, name, _, file = row
+    assert all(row)
+    resolve(name, file)
+
+
+def test_notation_is_whole():
+    assert len(NOTATION) >= FEWEST
+    assert len({row[0] for row in NOTATION}) == len(NOTATION), "a symbol stands twice"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("ascender.visibility.Visibility.nowhere", "visibility.py"),
+        ("ascender.visibility.Visibility.p", "geometry.py"),
+        ("ascender.visibility", "visibility.py"),
+        ("rules/cohesion.py:nowhere", "rules/cohesion.py"),
+        ("rules/cohesion.py:c", "rules/alignment.py"),
+    ],
+)
+def test_a_made_up_row_does_not_resolve(name, file):
+    with pytest.raises((AssertionError, AttributeError)):
+        resolve(name, file)
+
+
+def unmatched(text, bib):
+    """Keys cited and not listed, keys listed and not cited."""
+    cited, listed = set(KEY.findall(text)), {key for key, _ in ENTRY.findall(bib)}
+    return cited - listed, listed - cited
+
+
+def test_citations_and_references_match():
+    text, bib = read("docs/method.md"), read("docs/references.bib")
+    assert unmatched(text, bib) == (set(), set())
+    assert len(ENTRY.findall(bib)) == bib.count("\n@") > 0
+    for key, body in ENTRY.findall(bib):
+        for field in ("author", "title", "year"):
+            assert re.search(rf"^\s*{field}\s*=", body, re.M), f"{key} has no {field}"
+    assert unmatched(text + "[nobody1999]", bib) == ({"nobody1999"}, set())
+    assert unmatched(text, bib + "\n@misc{unread2001,\n}\n") == (set(), {"unread2001"})
+
+
+def examples(text):
+    """(failed, attempted) of the examples in a document's Python blocks, in one namespace."""
+    code = "\n".join(BLOCK.findall(text))
+    test = doctest.DocTestParser().get_doctest(code, {}, "document", None, 0)
+    return tuple(doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(test))[:2]
+
+
+EXAMPLES = sorted(path for path in SRC.rglob("*.py") if ">>>" in read(path))
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_in_the_code(file):
+    module = ".".join(file.relative_to(SRC.parent).with_suffix("").parts)
+    result = doctest.testmod(importlib.import_module(module), optionflags=FLAGS)
+    assert result.failed == 0 < result.attempted
+
+
+def test_examples_in_the_readme():
+    text = read("README.md")
+    if ">>>" not in text:
+        pytest.skip("README.md has no examples")
+    assert examples(text) == (0, len(re.findall(r"^\s*>>> ", text, re.M)))
+
+
+def test_a_wrong_example_fails():
+    assert SRC / "neighbours.py" in EXAMPLES
+    assert examples("```python\n>>> 1 + 1\n3\n>>> 2 + 2\n4\n```\n") == (1, 2)
