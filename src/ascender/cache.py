@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender.flock import Flock
-from ascender.geometry import FLOOR, unit, wide
+from ascender.geometry import FLOOR, lift, unit, wide
 from ascender.rules import Rules
 from ascender.visibility import Visibility
 
@@ -51,7 +51,7 @@ class Cache:
         n, acc = k.shape[2], wide(k.dtype)
         if self._origin is None:
             self._origin = z[..., :1, :].to(acc).detach()
-        new = {"k": k, "v": v, "z": z.to(acc) - self._origin, "h": unit(h.to(acc))}
+        new = {"k": k, "v": v, "z": lift(z.to(acc) - self._origin), "h": unit(h.to(acc))}
         if bare is not None:
             new["bare"] = bare
         if key_norm is None:
@@ -142,12 +142,13 @@ class Cache:
         )  # fmt: skip
         assert self._origin is not None
         flock = Flock(
-            q, held["k"], held["v"], z_q, held["z"], h_q, held["h"], rules=rules, vis=vis,
+            q, held["k"], held["v"], z_q, held["z"][..., :-1], h_q, held["h"], rules=rules, vis=vis,
             other=other, neighbours=neighbours, bare=held.get("bare"), key_norm=key_norm,
         )  # fmt: skip
         acc = wide(q.dtype)
         known: dict[str, object] = {
-            "z": (z_q.to(acc) - self._origin, held["z"]),
+            "z": (z_q.to(acc) - self._origin, held["z"][..., :-1]),
+            "z_lifted": held["z"],
             "h_unit": (unit(h_q.to(acc)), held["h"]),
         }
         if key_norm is None:

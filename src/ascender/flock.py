@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ascender import neighbours as nb
 from ascender.combine import LowRank
-from ascender.geometry import FLOOR, anchor, middle, unit, wide
+from ascender.geometry import FLOOR, anchor, lift, middle, unit, wide
 from ascender.lazy import lazy
 from ascender.rules import Rules
 from ascender.visibility import Visibility
@@ -80,6 +80,11 @@ class Flock:
         origin = (middle if alike else anchor)(z_k.detach(), mask)
         z_k = z_k - origin
         return (z_k if self.z_q is self.z_k else self.z_q.to(self.wide) - origin), z_k
+
+    @lazy
+    def z_lifted(self) -> Float[Tensor, "B Z M z1"]:
+        """(z, ‖z‖²) of the keys."""
+        return lift(self.z[1])
 
     @lazy
     def own(self) -> tuple[Tensor, Tensor]:

@@ -97,8 +97,8 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
         scores.append(Score(r.strength("align", keys) * gate, u, keys, scale))
     if r.active("coh"):
         c, gate = crowd.centre
-        x, y = probe(c) / r.at("tau_coh", c), lift(flock.z[1])
-        scores.append(Score(r.strength("coh", c) * gate, x, y))
+        x = probe(c) / r.at("tau_coh", c)
+        scores.append(Score(r.strength("coh", c) * gate, x, flock.z_lifted))
     out, lse, at = layout.weigh(flock, scores, _plain(flock))
     if r.active("sep"):
         out = _separate(flock, layout, crowd, at, out, lse)
@@ -129,13 +129,13 @@ class _Crowd:
         assert self.lists is not None
         z_q, z_k = self.flock.z
         x = torch.cat([probe(z_q), -z_q.square().sum(-1, keepdim=True)], -1)
-        y = torch.cat([lift(z_k), torch.ones_like(z_k[..., :1])], -1)
+        y = torch.cat([self.flock.z_lifted, torch.ones_like(z_k[..., :1])], -1)
         return (-self.lists.dot(x, y)).clamp_min(0)
 
     def _pass(self, tau: float | Tensor) -> tuple[Tensor, Tensor]:
         """(mean of lift(z), lse) under the kernel of width τ."""
-        z_q, z_k = self.flock.z
-        x, y = probe(z_q) / tau**2, lift(z_k)
+        z_q = self.flock.z[0]
+        x, y = probe(z_q) / tau**2, self.flock.z_lifted
         heads = max(x.shape[1], y.shape[1])
         mask = self.flock.vis.mask
         if mask is not None:
@@ -168,7 +168,8 @@ class _Crowd:
         here = self.flock.vis.self_visible[..., None].expand(*d2.shape[:3], 1)
         there = torch.cat([self.lists.valid.expand_as(self.near_d2), here], -1)
         w = masked_softmax(-d2 / tau**2, there)
-        mean = self.lists.bag(w[..., :-1], lift(self.flock.z[1])) + w[..., -1:] * lift(own_z)
+        near = self.lists.bag(w[..., :-1], self.flock.z_lifted)
+        mean = near + w[..., -1:] * lift(own_z)
         c = mean[..., :-1]
         return c, cohesion.gate(c, mean[..., -1:], alpha) * there.any(-1, keepdim=True)
 

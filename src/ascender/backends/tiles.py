@@ -155,7 +155,7 @@ def _moments(r: Tensor, mask: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
 
 def tile_attend(
     Q: Float[Tensor, "G h L d"], K: Float[Tensor, "G h S d"], V: Float[Tensor, "G h S e"],
-    bias: Float[Tensor, "#G #h L S"] | None,
+    bias: Float[Tensor, "#G #h #L S"] | None,
 ) -> tuple[Float[Tensor, "G h L e"], Float[Tensor, "G h L"]]:  # fmt: skip
     out, lse = TileAttention.apply(Q, K, V, bias)
     return out, lse
