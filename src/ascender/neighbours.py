@@ -65,7 +65,7 @@ def pick(
     return best(scores, sizes)
 
 
-def best(scores: Float[Tensor, "... #H n m"], sizes: tuple[int, ...]) -> Int[Tensor, "... h n K"]:
+def best(scores: Float[Tensor, "B H ... m"], sizes: tuple[int, ...]) -> Int[Tensor, "B H ... K"]:
     """The places of the sizes[h] largest scores of each row, −1 instead of a −inf."""
     K = min(max(sizes), scores.shape[-1])
     ranked = len(set(sizes)) > 1
@@ -77,7 +77,8 @@ def best(scores: Float[Tensor, "... #H n m"], sizes: tuple[int, ...]) -> Int[Ten
     index = top.indices.masked_fill(top.values == -torch.inf, -1)
     if ranked:
         rank = torch.arange(K, device=index.device)
-        index = index.masked_fill(rank >= rank.new_tensor(sizes).view(-1, 1, 1), -1)
+        limit = rank.new_tensor(sizes).view(-1, *(1,) * (scores.ndim - 2))
+        index = index.masked_fill(rank >= limit, -1)
     return index
 
 

@@ -20,12 +20,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ascender.backends import by_hand
-from ascender.backends.tiles import tile_attend
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
-
-TILE = 128  # up to this many queries one product and a softmax beat the kernel
 
 
 def attend(
@@ -42,11 +39,6 @@ def attend(
     e = V.shape[-1]
     if Q.device.type == "cuda":
         return _flex(Q, K, V, causal, bias)
-    if Q.shape[-2] <= TILE and K.shape[-2] <= 4 * TILE and Q.dtype != torch.bfloat16:
-        if causal:
-            hide = _causal_bias(Q.shape[-2], Q)
-            bias = hide if bias is None else hide + bias
-        return tile_attend(Q, K, V, bias)
     if e < Q.shape[-1]:
         V = torch.nn.functional.pad(V, (0, Q.shape[-1] - e))
     elif e > Q.shape[-1]:
@@ -87,11 +79,6 @@ class _Flash(torch.autograd.Function):
             out = (out - (g_lse.unsqueeze(-1) / square) * g).to(out.dtype)
         dQ, dK, dV = _backward(g, Q, K, V, out, lse, 0.0, ctx.causal, attn_mask=bias, scale=1.0)
         return dQ, dK, dV, None, None
-
-
-def _causal_bias(N: int, like: Tensor) -> Tensor:
-    hidden = torch.ones(N, N, dtype=torch.bool, device=like.device).triu_(1)
-    return like.new_zeros(1, 1, N, N).masked_fill_(hidden, -torch.inf)
 
 
 def _flex(

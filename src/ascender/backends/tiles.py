@@ -1,8 +1,11 @@
-"""Attention on small blocks, written out a cache-full at a time.
+"""Attention on blocks, written out a cache-full at a time.
 
-A block of 64 × 320 scores is as small as a flash kernel's own tile: two products and a softmax
-beat the kernel there. Scores are never kept: backward makes them again from lse, as flash does,
-so memory is that of the inputs.
+A block of 64 × 320 scores is as small as a flash kernel's own tile: products and a softmax in
+reused scratch beat the kernel there, and every term's scores are at hand. Nothing of that size is
+kept: backward makes the scores again from lse, as flash does. Blocks of keys overlap and are read
+in place.
+
+Shapes: rows (B, H, C, L, ·), keys (B, H, C, S, ·), masks (b, h, C, L, S) with b, h full or 1.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from ascender.backends import by_hand
@@ -19,64 +21,50 @@ from ascender.backends import by_hand
 HELD = 1 << 18  # scores in flight: 1 MiB of float32
 
 
-def _pieces(x: Tensor, keys: int) -> Iterator[slice]:
-    """Slices of the leading axis whose scores fit in the cache."""
-    step = max(1, HELD // (x[0, ..., 0].numel() * keys))
-    for a in range(0, x.shape[0], step):
-        yield slice(a, a + step)
+class _Pieces:
+    """Some blocks of one head at a time, with scratch that all of them share."""
+
+    def __init__(self, rows: Tensor, keys: Tensor, scratch: int) -> None:
+        self.B, self.H, self.C, L, _ = rows.shape
+        S = keys.shape[-2]
+        self.step = min(self.C, max(1, HELD // (L * S)))
+        self.scratch = [rows.new_empty(self.step, L, S) for _ in range(scratch)]
+
+    def __iter__(self) -> Iterator[tuple[tuple[int, int, slice], list[Tensor]]]:
+        for b in range(self.B):
+            for h in range(self.H):
+                for c in range(0, self.C, self.step):
+                    n = min(self.step, self.C - c)
+                    yield (b, h, slice(c, c + n)), [t[:n] for t in self.scratch]
 
 
-def _some(t: Tensor, piece: slice) -> Tensor:
-    """A piece of a constant, which may be one for all."""
-    return t if t.shape[0] == 1 else t[piece]
+def _at(mask: Tensor, piece: tuple[int, int, slice]) -> Tensor:
+    """A piece of a mask, which may be one for all."""
+    b, h, c = piece
+    return mask[b if mask.shape[0] > 1 else 0, h if mask.shape[1] > 1 else 0, c]
 
 
-class TileAttention(torch.autograd.Function):
-    """(out, lse) of softmax(Q Kᵀ + bias) V; bias is a constant. Rows of −inf: out = lse = 0."""
+def _normalise(s: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """(softmax(s) v, lse), using s up. Rows of −inf: 0 and 0."""
+    top = s.amax(-1, keepdim=True).clamp_min_(torch.finfo(s.dtype).min)
+    mass = s.sub_(top).exp_().sum(-1, keepdim=True)
+    out = torch.bmm(s, v).div_(mass.clamp_min(torch.finfo(s.dtype).tiny))
+    return out, torch.where(mass > 0, top + mass.log(), 0).squeeze(-1)
 
-    @staticmethod
-    def forward(Q: Tensor, K: Tensor, V: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-        out = Q.new_empty(*Q.shape[:-1], V.shape[-1])
-        lse = Q.new_empty(Q.shape[:-1])
-        for piece in _pieces(Q, K.shape[-2]):
-            s = Q[piece] @ K[piece].contiguous().mT
-            if bias is not None:
-                s += _some(bias, piece)
-            top = s.amax(-1, keepdim=True).clamp_min_(torch.finfo(s.dtype).min)
-            mass = s.sub_(top).exp_().sum(-1, keepdim=True)
-            out[piece] = (s @ V[piece].contiguous()).div_(mass.clamp_min(torch.finfo(s.dtype).tiny))
-            lse[piece] = torch.where(mass > 0, top + mass.log(), 0).squeeze(-1)
-        return out, lse
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.save_for_backward(*inputs, *output)
-
-    @staticmethod
-    @by_hand.backward
-    def backward(ctx: Any, g: Tensor, g_lse: Tensor) -> tuple[Tensor | None, ...]:
-        Q, K, V, bias, out, lse = ctx.saved_tensors
-        dQ, dK, dV = (torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (Q, K, V))
-        delta = ((g * out).sum(-1) - g_lse).unsqueeze(-1)
-        for piece in _pieces(Q, K.shape[-2]):
-            q, k, v = (t[piece].contiguous() for t in (Q, K, V))
-            s = q @ k.mT
-            if bias is not None:
-                s += _some(bias, piece)
-            p = s.sub_(lse[piece].unsqueeze(-1)).exp_()
-            dV[piece] = p.mT @ g[piece]
-            ds = (g[piece] @ v.mT).sub_(delta[piece]).mul_(p)
-            dQ[piece] = ds @ k
-            dK[piece] = ds.mT @ q
-        return dQ, dK, dV, None
+def _moments(r: Tensor, mask: Tensor, n: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and population variance of each row over the keys that the mask (0/1) marks."""
+    mean = torch.mul(r, mask, out=scratch).sum(-1, keepdim=True).div_(n)
+    torch.sub(r, mean, out=scratch).mul_(mask)
+    return mean, torch.linalg.vector_norm(scratch, dim=-1, keepdim=True).square_().div_(n)
 
 
 class TileScores(torch.autograd.Function):
-    """Attention under S = ( q kᵀ + Σ_t f_t ∘ (x_t y_tᵀ) ) / τ + bias, with the slopes
-    f_t = g_t / √(var + ε) of standardised scores taken from the scores themselves.
+    """Attention under S = q kᵀ + Σ_t f_t ∘ (x_t y_tᵀ) + bias, with the slopes f_t = g_t/√(var + ε)
+    of standardised scores taken from the scores themselves.
 
-    Inputs: q, k, v, bias, seen (0/1), count, ε (None: f = g), then g, x, y of each t; τ is in
-    q and g already. Outputs: out, lse, and each f.
+    Inputs: q, k, v, bias (0 or −inf), seen (0/1), count, ε (None: f = g), then g, x, y of each t.
+    Outputs: out, lse, and each f.
     """
 
     @staticmethod
@@ -86,20 +74,16 @@ class TileScores(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:  # fmt: skip
         out, lse = q.new_empty(*q.shape[:-1], v.shape[-1]), q.new_empty(q.shape[:-1])
         slopes = [q.new_empty(*q.shape[:-1], 1) for _ in terms[::3]]
-        for piece in _pieces(q, k.shape[-2]):
-            s = q[piece] @ k[piece].contiguous().mT
+        for at, (s, r, scratch) in _Pieces(q, k, 3):
+            torch.bmm(q[at], k[at].mT, out=s)
             for f, g, x, y in zip(slopes, terms[::3], terms[1::3], terms[2::3], strict=True):
-                r = x[piece] @ y[piece].contiguous().mT
-                f[piece] = g[piece]
+                torch.bmm(x[at], y[at].mT, out=r)
+                f[at] = g[at]
                 if eps is not None:
-                    mask, n = _some(seen, piece), _some(count, piece)
-                    f[piece] *= torch.rsqrt(_moments(r, mask, n)[1] + eps)
-                s.addcmul_(r, f[piece])
-            s += _some(bias, piece)
-            top = s.amax(-1, keepdim=True).clamp_min_(torch.finfo(s.dtype).min)
-            mass = s.sub_(top).exp_().sum(-1, keepdim=True)
-            out[piece] = (s @ v[piece].contiguous()).div_(mass.clamp_min(1e-30))
-            lse[piece] = torch.where(mass > 0, top + mass.log(), 0).squeeze(-1)
+                    var = _moments(r, _at(seen, at), _at(count, at), scratch)[1]
+                    f[at] *= torch.rsqrt(var.add_(eps))
+                s.addcmul_(r, f[at])
+            out[at], lse[at] = _normalise(s.add_(_at(bias, at)), v[at])
         return out, lse, *slopes
 
     @staticmethod
@@ -115,47 +99,26 @@ class TileScores(torch.autograd.Function):
         slopes, terms = rest[: ctx.terms], rest[ctx.terms :]
         grads = [torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (q, k, v, *terms)]
         delta = ((g_out * out).sum(-1) - g_lse).unsqueeze(-1)
-        for piece in _pieces(q, k.shape[-2]):
-            here, mask, n = grads, _some(seen, piece), _some(count, piece)
-            rows, keys, values = (t[piece].contiguous() for t in (q, k, v))
-            s = rows @ keys.mT
-            scores = []
-            for t, f in enumerate(slopes):
-                x, y = (terms[3 * t + i][piece].contiguous() for i in (1, 2))
-                r = x @ y.mT
-                s.addcmul_(r, f[piece])
-                scores.append((x, y, r))
-            p = (s + _some(bias, piece)).sub_(lse[piece].unsqueeze(-1)).exp_()
-            go = g_out[piece]
-            here[2][piece] = p.mT @ go
-            ds = (go @ values.mT).sub_(delta[piece]).mul_(p)
-            here[0][piece], here[1][piece] = ds @ keys, ds.mT @ rows
-            for t, (x, y, r) in enumerate(scores):
-                f, g = slopes[t][piece], terms[3 * t][piece]
-                df = torch.mul(ds, r, out=s).sum(-1, keepdim=True) + g_f[t][piece]
-                dr = ds * f
-                if ctx.eps is None:
-                    here[3 + 3 * t][piece] = df
-                else:
-                    mean, var = _moments(r, mask, n)
+        for at, (p, ds, scratch, *scores) in _Pieces(q, k, 3 + ctx.terms):
+            torch.bmm(q[at], k[at].mT, out=p)
+            for r, f, x, y in zip(scores, slopes, terms[1::3], terms[2::3], strict=True):
+                torch.bmm(x[at], y[at].mT, out=r)
+                p.addcmul_(r, f[at])
+            p.add_(_at(bias, at)).sub_(lse[at].unsqueeze(-1)).exp_()
+            g = g_out[at]
+            torch.bmm(g, v[at].mT, out=ds).sub_(delta[at]).mul_(p)
+            grads[0][at], grads[1][at] = torch.bmm(ds, k[at]), torch.bmm(ds.mT, q[at])
+            grads[2][at] = torch.bmm(p.mT, g)
+            for t, r in enumerate(scores):
+                g_t, x, y = (terms[3 * t + i][at] for i in range(3))
+                df = torch.mul(ds, r, out=scratch).sum(-1, keepdim=True).add_(g_f[t][at])
+                dr = torch.mul(ds, slopes[t][at], out=p)
+                if ctx.eps is not None:
+                    mask, n = _at(seen, at), _at(count, at)
+                    mean, var = _moments(r, mask, n, scratch)
                     rs = torch.rsqrt(var + ctx.eps)
-                    here[3 + 3 * t][piece] = df * rs
-                    dr.addcmul_(r.sub_(mean).mul_(mask), -df * g * rs**3 / n)
-                here[4 + 3 * t][piece], here[5 + 3 * t][piece] = dr @ y, dr.mT @ x
+                    dr.addcmul_(r.sub_(mean).mul_(mask), -df * g_t * rs**3 / n)
+                    df = df * rs
+                grads[3 + 3 * t][at] = df
+                grads[4 + 3 * t][at], grads[5 + 3 * t][at] = torch.bmm(dr, y), torch.bmm(dr.mT, x)
         return (*grads[:3], None, None, None, None, *grads[3:])
-
-
-def _moments(r: Tensor, mask: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and population variance of each row over the keys that the mask (0/1) marks."""
-    kept = r * mask
-    mean = kept.sum(-1, keepdim=True).div_(n)
-    kept = torch.sub(r, mean, out=kept).mul_(mask)
-    return mean, torch.linalg.vector_norm(kept, dim=-1, keepdim=True).square_().div_(n)
-
-
-def tile_attend(
-    Q: Float[Tensor, "G h L d"], K: Float[Tensor, "G h S d"], V: Float[Tensor, "G h S e"],
-    bias: Float[Tensor, "#G #h #L S"] | None,
-) -> tuple[Float[Tensor, "G h L e"], Float[Tensor, "G h L"]]:  # fmt: skip
-    out, lse = TileAttention.apply(Q, K, V, bias)
-    return out, lse

@@ -22,7 +22,6 @@ from torch import Tensor
 from ascender import neighbours as nb
 from ascender.backends.bags import Lists
 from ascender.backends.dense import dense
-from ascender.backends.flash import attend
 from ascender.backends.fold import At, Layout, Score, fold
 from ascender.backends.tiles import TileScores
 from ascender.combine import EPS
@@ -48,22 +47,22 @@ class Blocks(Layout):
         self.span = self.w + self.L + self.ahead
         self.dtype = dtype
 
-    def rows(self, x: Shaped[Tensor, "B #H N w"]) -> Shaped[Tensor, "B C #H L w"]:
+    def rows(self, x: Shaped[Tensor, "B #H N w"]) -> Shaped[Tensor, "B #H C L w"]:
         short = self.C * self.L - self.vis.N
-        return F.pad(x, (0, 0, 0, short)).unflatten(-2, (self.C, self.L)).transpose(1, 2)
+        return F.pad(x, (0, 0, 0, short)).unflatten(-2, (self.C, self.L))
 
-    def unrows(self, x: Shaped[Tensor, "B C #H L w"]) -> Shaped[Tensor, "B #H N w"]:
-        return x.transpose(1, 2).flatten(2, 3)[..., : self.vis.N, :]
+    def unrows(self, x: Shaped[Tensor, "B #H C L w"]) -> Shaped[Tensor, "B #H N w"]:
+        return x.flatten(2, 3)[..., : self.vis.N, :]
 
-    def keys(self, y: Shaped[Tensor, "B #H M w"]) -> Shaped[Tensor, "B C #H S w"]:
-        """Each block's globals and stretch, copied side by side."""
+    def keys(self, y: Shaped[Tensor, "B #H M w"]) -> Shaped[Tensor, "B #H C S w"]:
+        """Each block's stretch of keys, overlapping in place; globals in front are copied."""
         before = self.w - self.offset  # may be negative: keys that no query reaches
         last = self.offset + self.C * self.L + self.ahead
         stretch = F.pad(y, (0, 0, before, last - self.vis.M))
-        stretch = stretch.unfold(-2, self.span, self.L).permute(0, 2, 1, 4, 3)
+        stretch = stretch.unfold(-2, self.span, self.L).mT
         if not self.g:
             return stretch
-        front = y[..., None, : self.g, :].expand(-1, -1, self.C, -1, -1).transpose(1, 2)
+        front = y[..., None, : self.g, :].expand(-1, -1, self.C, -1, -1)
         return torch.cat([front, stretch], -2)
 
     @lazy
@@ -82,7 +81,7 @@ class Blocks(Layout):
         return p, torch.cat([front, j], -1)
 
     @lazy
-    def visible(self) -> Bool[Tensor, "#B C #H L S"]:
+    def visible(self) -> Bool[Tensor, "#B #H C L S"]:
         p, j = self.positions
         # In the stretch p − j is the same in every block; only the edges differ.
         stretch = replace(self.vis, n_global=0)
@@ -93,35 +92,34 @@ class Blocks(Layout):
             front = j[:, None, : self.g]
             ahead = front <= p[:, :, None] if self.vis.causal else front >= 0
             seen = torch.cat([ahead.expand(-1, self.L, -1), seen], -1)
-        seen = seen[None, :, None]
+        seen = seen[None, None]
         if self.vis.mask is not None:
             real = self.keys(self.vis.mask.transpose(-1, -2).to(torch.uint8)).bool()
             seen = seen & real.transpose(-1, -2)
         return seen
 
     @lazy
-    def _weight(self) -> Float[Tensor, "#B C #H L S"]:
+    def _weight(self) -> Float[Tensor, "#B #H C L S"]:
         return self.visible.to(self.dtype)
+
+    @lazy
+    def _count(self) -> Float[Tensor, "#B #H C L 1"]:
+        return self._weight.sum(-1, keepdim=True).clamp_min_(1)
 
     @lazy
     def count(self) -> Float[Tensor, "#B #H N 1"]:
         return self.unrows(self.visible.sum(-1, keepdim=True).to(self.dtype))
 
     @lazy
-    def _bias(self) -> Float[Tensor, "#B C #H L S"]:
+    def _bias(self) -> Float[Tensor, "#B #H C L S"]:
         zero = torch.zeros(self.visible.shape, dtype=self.dtype, device=self.visible.device)
         return zero.masked_fill_(~self.visible, -torch.inf)
 
-    def _per_block(self, t: Float[Tensor, "#B C #H L S"], B: int) -> Float[Tensor, "#G #h L S"]:
-        return t.expand(B, -1, -1, -1, -1).flatten(0, 1)
-
     def attend(self, Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-        B = Q.shape[0]
-        q, k, v = self.rows(Q), self.keys(K), self.keys(V)
-        bias = self._per_block(self._bias.to(Q.dtype), B)
-        out, lse = attend(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), bias=bias)
-        out, lse = (t.unflatten(0, (B, self.C)) for t in (out, lse.unsqueeze(-1)))
-        return self.unrows(out), self.unrows(lse).squeeze(-1)
+        out, lse = TileScores.apply(
+            self.rows(Q), self.keys(K), self.keys(V), self._bias, self._weight, self._count, None
+        )
+        return self.unrows(out), self.unrows(lse.unsqueeze(-1)).squeeze(-1)
 
     def weigh(
         self, flock: Flock, scores: list[Score], plain: list[tuple[Tensor, Tensor]]
@@ -129,36 +127,22 @@ class Blocks(Layout):
         """Each term's scores written out block by block: their variance is right there."""
         (B, H, _, d), wide = flock.q.shape, flock.wide
         temperature = flock.rules.at("tau_score", flock.q.to(wide))
-        q, k = flock.q.to(wide) / (d**0.5 * temperature), flock.k.to(wide)
+        q, k, v = flock.q.to(wide) / (d**0.5 * temperature), flock.k.to(wide), flock.v.to(wide)
         if plain:
-            q = torch.cat(
-                [q, *((x.expand(B, H, -1, -1) / temperature).to(wide) for x, _ in plain)], -1
-            )
-            k = torch.cat([k, *(y.expand(B, H, -1, -1).to(wide) for _, y in plain)], -1)
-
-        def rows(t: Tensor) -> Tensor:
-            return self.rows(t.expand(B, H, -1, -1)).flatten(0, 1)
-
-        def keys(t: Tensor) -> Tensor:
-            return self.keys(t.expand(B, H, -1, -1)).flatten(0, 1)
-
-        terms = [
-            f(t)
-            for score in scores
-            for f, t in ((rows, score.g / temperature), (rows, score.x), (keys, score.y))
-        ]
-        seen = self._per_block(self._weight, B)
-        count = seen.sum(-1, keepdim=True).clamp_min_(1)
-        eps = EPS if flock.rules.standardise else None
-        bias = self._per_block(self._bias, B)
+            sides = (torch.cat(side, -1) for side in zip(*plain, strict=True))
+            left, right = (side.expand(B, H, -1, -1).to(wide) for side in sides)
+            q, k = torch.cat([q, left / temperature], -1), torch.cat([k, right], -1)
+        terms = []
+        for score in scores:
+            for cut, t in (
+                (self.rows, score.g / temperature), (self.rows, score.x), (self.keys, score.y)
+            ):  # fmt: skip
+                terms.append(cut(t).expand(B, H, -1, -1, -1))
         out, lse, *slopes = TileScores.apply(
-            rows(q), keys(k), keys(flock.v.to(wide)), bias, seen, count, eps, *terms
-        )
-
-        def flat(t: Tensor) -> Tensor:
-            return self.unrows(t.unflatten(0, (B, self.C)))
-
-        slopes = [flat(f) for f in slopes]
+            self.rows(q), self.keys(k), self.keys(v), self._bias, self._weight, self._count,
+            EPS if flock.rules.standardise else None, *terms,
+        )  # fmt: skip
+        slopes = [self.unrows(f) for f in slopes]
 
         def at(lists: Lists) -> Tensor:
             total = lists.dot(q, k)
@@ -166,7 +150,7 @@ class Blocks(Layout):
                 total = total + f * lists.dot(score.x, score.y)
             return total
 
-        return flat(out), flat(lse.unsqueeze(-1)).squeeze(-1), at
+        return self.unrows(out), self.unrows(lse.unsqueeze(-1)).squeeze(-1), at
 
     def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
         if isinstance(flock.neighbours, Tensor):
@@ -179,20 +163,20 @@ class Blocks(Layout):
         self, x: Float[Tensor, "B x N w"], y: Float[Tensor, "B y M w"], sizes: tuple[int, ...]
     ) -> Int[Tensor, "B #H N K"]:
         p, j = self.positions
-        heads = max(x.shape[1], len(sizes), self.visible.shape[2])
-        rows, keys = (t.expand(-1, -1, heads, -1, -1) for t in (self.rows(x), self.keys(y)))
-        mates = self.visible & (p[:, :, None] != j[:, None, :])[None, :, None]
+        heads = max(x.shape[1], len(sizes), self.visible.shape[1])
+        rows, keys = (t.expand(-1, heads, -1, -1, -1) for t in (self.rows(x), self.keys(y)))
+        mates = self.visible & (p[:, :, None] != j[:, None, :])
         B, S = rows.shape[0], keys.shape[-2]
         step = max(1, HELD // (B * heads * self.L * S))
         found = []
         for c in range(0, self.C, step):
             some = slice(c, c + step)
-            scores = rows[:, some] @ keys[:, some].transpose(-1, -2)
-            scores.masked_fill_(~mates[:, some], -torch.inf)
+            scores = rows[:, :, some] @ keys[:, :, some].contiguous().mT
+            scores.masked_fill_(~mates[:, :, some], -torch.inf)
             index = nb.best(scores, sizes)
-            here = j[some].view(1, -1, 1, 1, S).expand(*index.shape[:-1], -1)
+            here = j[some].view(1, 1, -1, 1, S).expand(*index.shape[:-1], -1)
             found.append(torch.where(index < 0, -1, here.gather(-1, index.clamp_min(0))))
-        return self.unrows(torch.cat(found, 1))
+        return self.unrows(torch.cat(found, 2))
 
 
 def windowed(flock: Flock) -> Float[Tensor, "B H N e"]:
