@@ -101,12 +101,14 @@ def attend(flock: Flock, backend: str, return_parts: bool = False) -> Any:
         )
     if reason := refusal(flock, name):
         raise ValueError(f"backend={name!r} cannot: {reason}")
-    return dense(flock)[0] if name == "dense" else _run(flock, name)
+    if name == "dense":
+        return dense(flock)[0]
+    if torch.compiler.is_compiling():  # kernels and index lists of its own: step around it
+        return torch.compiler.disable(_run)(flock, name)
+    return _run(flock, name)
 
 
-@torch.compiler.disable
 def _run(flock: Flock, name: str) -> Tensor:
-    """A backend with kernels and index lists of its own: torch.compile steps around it."""
     out = BACKENDS[name](flock)
     if bool(torch.isnan(out).any()):
         flock, spoilt = flock.without_bad()

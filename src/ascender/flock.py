@@ -156,6 +156,30 @@ class Flock:
             neighbours=near if isinstance(near, str) else query(near),
         )  # fmt: skip
 
+    def head(self, h: int) -> Flock:
+        """One head, without copying anything."""
+
+        def one(t: Any) -> Any:
+            return t[:, h : h + 1] if isinstance(t, Tensor) and t.ndim == 4 and len(t[0]) > 1 else t
+
+        names = ("q", "k", "v", "z_q", "z_k", "h_q", "h_k", "bare", "neighbours")
+        cut: dict[str, Any] = {name: one(getattr(self, name)) for name in names}
+        sizes, other, norm = self.rules.sizes(), self.other, self.key_norm
+        numbers: dict[str, Any] = {
+            name: value[h : h + 1]
+            for name, value in vars(self.rules).items()
+            if isinstance(value, Tensor) and value.numel() > 1
+        }
+        if isinstance(other, LowRank):
+            other = LowRank(one(other.left), one(other.right))
+        if isinstance(norm, Tensor) and norm.numel() > 1:
+            norm = norm[h : h + 1]
+        if len(sizes) > 1:
+            numbers["k"] = sizes[h]
+        vis = replace(self.vis, mask=one(self.vis.mask))
+        rules = replace(self.rules, **numbers)
+        return replace(self, **cut, rules=rules, vis=vis, other=one(other), key_norm=norm)
+
     def without_bad(self) -> tuple[Flock, Bool[Tensor, "B H N"]]:
         """The flock with every non-finite token set to 0, and the rows that see one.
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -35,10 +36,11 @@ from ascender.combine import LowRank, masked_softmax, slope
 from ascender.flock import Flock
 from ascender.geometry import kernel, lift, probe
 from ascender.lazy import lazy
-from ascender.rules import alignment, cohesion, separation
+from ascender.rules import Rules, alignment, cohesion, separation
 from ascender.visibility import Visibility
 
 ROWS = 128  # rows recomputed at once
+TAUS = ("tau_sep", "tau_coh")
 At = Callable[[Lists], Tensor]
 
 
@@ -83,7 +85,7 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
     """out = A v, by the fold."""
     r = flock.rules
     lists = None
-    if r.active("align") or r.active("sep") or r.local_scope == "neighbours":
+    if needs_lists(r):
         lists = Lists(layout.members(flock), flock.q.shape[1], flock.vis.M)
     crowd = _Crowd(flock, layout, lists)
     scores = []
@@ -103,6 +105,27 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
     if r.active("sep"):
         out = _separate(flock, layout, crowd, at, out, lse)
     return out.to(flock.v.dtype).masked_fill(layout.count == 0, 0)
+
+
+def needs_lists(r: Rules) -> bool:
+    """Whether anything asks for N_k(i)."""
+    return r.active("align") or r.active("sep") or r.local_scope == "neighbours"
+
+
+def crowd_once(flock: Flock, layout: Layout) -> dict[str, Any]:
+    """What of the crowd all heads share, made once: the passes over one z with one τ."""
+    r = flock.rules
+    mask = flock.vis.mask
+    if flock.z_k.shape[1] != 1 or (mask is not None and mask.shape[1] != 1):
+        return {}
+    known: dict[str, Any] = {"z": flock.z, "z_lifted": flock.z_lifted}
+    crowd = _Crowd(flock, layout, None)
+    single = {n: not isinstance(getattr(r, n), Tensor) or getattr(r, n).numel() == 1 for n in TAUS}
+    if r.local_scope == "visible" and single["tau_coh"] and r.active("coh"):
+        known["coh_pass"] = crowd.coh_pass
+    if r.local_scope == "visible" and single["tau_sep"] and r.active("sep"):
+        known["sep_pass"] = crowd.sep_pass
+    return known
 
 
 def _plain(flock: Flock) -> list[tuple[Tensor, Tensor]]:
@@ -144,13 +167,17 @@ class _Crowd:
         return self.layout.attend(x, y, y)
 
     @lazy
-    def _coh_pass(self) -> tuple[Tensor, Tensor]:
-        return self._pass(self.flock.rules.at("tau_coh", self.flock.z[0]))
+    def coh_pass(self) -> tuple[Tensor, Tensor]:
+        known: tuple[Tensor, Tensor] | None = vars(self.flock).get("coh_pass")
+        return known or self._pass(self.flock.rules.at("tau_coh", self.flock.z[0]))
 
     @lazy
-    def _sep_pass(self) -> tuple[Tensor, Tensor]:
+    def sep_pass(self) -> tuple[Tensor, Tensor]:
+        known: tuple[Tensor, Tensor] | None = vars(self.flock).get("sep_pass")
+        if known is not None:
+            return known
         if self.flock.rules.one_kernel():
-            return self._coh_pass
+            return self.coh_pass
         return self._pass(self.flock.rules.at("tau_sep", self.flock.z[0]))
 
     @lazy
@@ -159,7 +186,7 @@ class _Crowd:
         r, z_q = self.flock.rules, self.flock.z[0]
         alpha = r.at("alpha_coh", z_q)
         if not self.local:
-            mean = self._coh_pass[0]
+            mean = self.coh_pass[0]
             c = mean[..., :-1]
             return c, cohesion.gate(c, mean[..., -1:], alpha)
         assert self.lists is not None
@@ -182,7 +209,7 @@ class _Crowd:
             assert self.lists is not None
             w = self.lists.masked(kernel(self.near_d2, tau))
             return w.sum(-1, keepdim=True)
-        lse = self._sep_pass[1].unsqueeze(-1)
+        lse = self.sep_pass[1].unsqueeze(-1)
         mass = torch.exp(lse - z_q.square().sum(-1, keepdim=True) / tau**2)
         mass = mass.masked_fill(self.layout.count == 0, 0)
         own = kernel(self.flock.own[0], tau) * self.flock.vis.self_visible[..., None]

@@ -9,12 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ascender.backends.flash import attend
-from ascender.backends.fold import At, Layout, Score, fold
+from ascender.backends.fold import At, Layout, Score, crowd_once, fold, needs_lists
 from ascender.combine import slope
 from ascender.flock import Flock
 from ascender.lazy import lazy
 from ascender.visibility import Visibility
 
+LONG = 1 << 21  # numbers in q from which on heads go one by one
 CHUNK = 128  # rows whose own chunk of keys is looked at directly in causal row variances
 
 
@@ -83,6 +84,7 @@ class Whole(Layout):
         Qs = Qs / temperature if isinstance(temperature, Tensor) or temperature != 1 else Qs
         Qs = Qs.to(dtype)
         Ks = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in K], -1)
+        del Q, K
         out, lse = self.attend(Qs, Ks, flock.v)
         return out, lse, lambda lists: lists.dot(Qs.to(wide), Ks.to(wide))
 
@@ -148,5 +150,18 @@ def _first(y: Tensor, keys: Tensor) -> Tensor:
 
 
 def folded(flock: Flock) -> Float[Tensor, "B H N e"]:
-    """The whole sequence by the fold."""
-    return fold(flock, Whole(flock.vis, flock.wide))
+    """The whole sequence by the fold; a long one head by head where no gradient is kept, so that
+    the wide Q, K and V exist for one head at a time."""
+    (B, H, N, d), e = flock.q.shape, flock.v.shape[-1]
+    if torch.is_grad_enabled() or H == 1 or B * H * N * d < LONG:
+        return fold(flock, Whole(flock.vis, flock.wide))
+    shared = flock.h_k.shape[1] == 1 and flock.neighbours != "scores"
+    members = flock.members if shared and needs_lists(flock.rules) else None
+    once = crowd_once(flock, Whole(flock.vis, flock.wide))
+    out = flock.q.new_empty(B, H, N, e)
+    for h in range(H):
+        part = flock.head(h).prepared(**once)
+        if members is not None:
+            part.prepared(members=members if members.shape[1] == 1 else members[:, h : h + 1])
+        out[:, h : h + 1] = fold(part, Whole(part.vis, part.wide))
+    return out

@@ -1,0 +1,224 @@
+"""The benchmarks run end to end on a few tokens; what they count and conclude is checked by hand.
+No time is asserted anywhere."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from ascender.attention import BACKENDS
+from ascender.bench import attention, choose, flops, goals, imports, layer, memory
+from ascender.bench.candidates import CANDIDATES, ours
+from ascender.bench.flops import Problem, Variant
+from ascender.bench.timing import FORWARD, TRAINING, Plan, Row, best, interleave
+
+ONCE = Plan(repeats=1, at_least=0.0)
+SMALL = Problem(n=8, H=2, d=4, d_z=3, d_a=2, k=2, window=2)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_bench_is_not_imported_by_the_package():
+    code = "import ascender, sys; print([m for m in sys.modules if m.startswith('ascender.bench')])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_candidates_take_turns():
+    order = []
+    calls = {name: lambda name=name: order.append(name) for name in "abc"}
+    times = interleave(calls, Plan(repeats=3, at_least=0.0))
+    assert order == list("abcabcabc")
+    assert {len(t) for t in times.values()} == {3}
+
+
+def test_best_is_the_shortest_turn():
+    assert best({}, ONCE) == {}
+    assert set(best({"a": lambda: None}, ONCE)) == {"a"}
+
+
+def test_a_slow_call_sits_out_and_a_quick_one_does_not():
+    plan = Plan(repeats=9, at_most=30.0)
+    assert not plan.sits_out([], 10)
+    assert not plan.sits_out([5.0], 10)  # one more turn, though its share is 3 s
+    assert plan.sits_out([11.0], 10)
+    assert plan.sits_out([5.0, 5.0], 10)
+    assert not plan.sits_out([0.1, 0.1], 10)
+
+
+def test_rounds_go_on_for_a_while_where_calls_are_short():
+    plan = Plan(repeats=2, at_least=1.0)
+    assert plan.goes_on(5, 0.5)
+    assert not plan.goes_on(5, 1.5)
+    assert plan.goes_on(1, 99.0)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_rows(causal):
+    rows = attention.run(attention.Study.full((19, 150), causal, 1, weigh=True))
+    assert {(r.n, r.work) for r in rows} == {(n, w) for n in (19, 150) for w in (FORWARD, TRAINING)}
+    for row in rows:
+        assert row.skipped is None
+        assert row.ms > 0
+        assert row.ratio > 0
+        assert row.flop_ratio > 0
+        assert row.memory_mb is None  # too short for it
+    stock = [r for r in rows if r.candidate == r.baseline]
+    assert all(r.ratio == r.flop_ratio == 1 for r in stock)
+    assert {r.candidate for r in rows if r.work == FORWARD} == set(CANDIDATES)
+    assert not any(r.candidate.startswith("decode") for r in rows if r.work == TRAINING)
+
+
+def test_what_is_too_large_is_skipped_and_says_why():
+    dense, bias = CANDIDATES["dense"].refuses, CANDIDATES["bias"].refuses
+    assert dense(Problem(2048), FORWARD) is None
+    assert "2048" in dense(Problem(2049), FORWARD)
+    assert bias(Problem(4096), TRAINING) is None
+    assert bias(Problem(16384), FORWARD) == "needs 4 GB"
+    study = attention.Study.full((64, 16384), False, 1, weigh=True)
+    assert {n for _, n, _ in study.weighed} == {16384}
+    assert not {"dense", "bias"} & {name for name, _, _ in study.weighed}
+
+
+def test_the_variants_compute_the_same_attention():
+    """Shared, reused and windowed candidates differ in cost, not in what they are."""
+    p = Problem(70, k=5)
+    for v in (Variant(), Variant(shared=True), Variant(shared=True, reuse=True, local=True)):
+        fast, slow = (ours(p, replace(v, backend=b)).call() for b in ("folded", "dense"))
+        torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-4)
+    reused, found = (ours(p, Variant(shared=True, reuse=r)).call() for r in (True, False))
+    torch.testing.assert_close(reused, found)
+
+
+def test_memory_is_measured_in_a_process_of_its_own():
+    found = memory.measure("stock", Problem(64), FORWARD, threads=1)
+    assert 0 < found["call"] < found["process"]
+
+
+def test_memory_says_what_failed(monkeypatch):
+    failed = subprocess.CompletedProcess([], 1, stdout="", stderr="Traceback …\nKilled: 9\n")
+    monkeypatch.setattr(memory.subprocess, "run", lambda *args, **kinds: failed)
+    with pytest.raises(RuntimeError, match="memory of folded at N = 64: Killed: 9"):
+        memory.measure("folded", Problem(64), FORWARD, threads=1)
+
+
+def test_flops_by_hand():
+    assert flops.stock(SMALL, False) == 4 * 64 * 4 * 2
+    assert flops.stock(SMALL, True) == 3.5 * 2048
+    assert flops.stock(replace(SMALL, causal=True), False) == 4 * 36 * 4 * 2
+    assert flops.bias(SMALL, True) == 3 * 2048
+    assert flops.dense(SMALL, False) == 2 * 64 * 2 * (4 * 4 + 2 * 2 + 3 * 3 + 1)
+    assert flops.decode_stock(SMALL, False) == 4 * 8 * 4 * 2
+
+
+def test_folded_flops_by_hand():
+    width, centre, rows, lists, search = 12 * 2, 2 * 4 * 2, 2048, 1728, 512
+    assert flops.folded(SMALL, False, Variant()) == 256 * (width + centre) + rows + lists + search
+    assert flops.folded(SMALL, True, Variant()) == 3.5 * 10240 + 3 * (2048 + 1728) + 512
+    cheap = Variant(shared=True, reuse=True, local=True)
+    assert flops.folded(SMALL, False, cheap) == 256 * 8 * 2 + 2048 + 1728
+    one = Variant(two_tau=False)
+    saved = flops.folded(SMALL, False, Variant()) - flops.folded(SMALL, False, one)
+    assert saved == 256 * 4 * 2
+
+
+def test_windowed_and_decode_flops_by_hand():
+    pairs = 64 * (2 + 64 + 2)  # one block of 64 rows, and w keys on either side
+    assert SMALL.window_pairs == pairs
+    v = Variant("windowed", windowed=True)
+    assert flops.windowed(SMALL, False, v) == 2 * pairs * (40 + 24 + 16) + 1728 + 2 * pairs * 4
+    assert flops.decode(SMALL, False, Variant("decode")) == 2 * 8 * 2 * 28 + 2 * 8 * 4 + 96
+
+
+def test_dense_flops_are_what_a_counter_counts():
+    job = ours(SMALL, Variant("dense"))
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        job.call()
+    assert counter.get_total_flops() == flops.dense(SMALL, False)
+
+
+def test_linear_in_n_where_it_should_be():
+    def growth(count, *args):
+        return count(Problem(65536), False, *args) / count(Problem(32768), False, *args)
+
+    assert growth(flops.windowed, Variant("windowed", windowed=True)) == pytest.approx(2, rel=0.01)
+    assert growth(flops.decode, Variant("decode")) == pytest.approx(2, rel=0.01)
+    assert growth(flops.folded, Variant()) == pytest.approx(4, rel=0.01)
+
+
+def _row(candidate, n, work, ratio):
+    return Row(candidate, n, work, 1.0, ratio, None)
+
+
+def test_goals_of_the_rows_that_are_there():
+    rows = [
+        _row("folded", 4096, FORWARD, 3.9),
+        _row("folded_shared", 4096, FORWARD, 2.3),
+        _row("folded", 1024, FORWARD, 1.0),  # no goal there
+        _row("decode", 4096, FORWARD, None),  # skipped
+    ]
+    found = {g["goal"]: (g["limit"], g["measured"], g["reached"]) for g in goals.reached(rows)}
+    assert found == {
+        "folded forward, N = 4096, per-head geometry": (4.0, 3.9, True),
+        "… shared geometry, QK-norm": (2.2, 2.3, False),
+    }
+
+
+def test_a_goal_of_memory_looks_at_memory():
+    row = attention.AttentionRow("folded", 16384, FORWARD, 1.0, 99.0, None, "stock", 1, 1)
+    assert goals.reached([row]) == []
+    (found,) = goals.reached([replace(row, memory_ratio=1.5)])
+    assert (found["measured"], found["reached"]) == (1.5, True)
+
+
+def test_goals_name_candidates_that_exist():
+    for goal in goals.GOALS.values():
+        assert goal.candidate in CANDIDATES or goal.candidate in layer.LAYERS
+
+
+def test_layers():
+    rows = layer.run((7,), ONCE, batch=3)
+    assert [row.candidate for row in rows] == list(layer.LAYERS)
+    assert all(row.ratio > 0 for row in rows)
+
+
+def test_layers_have_the_same_projections():
+    ours_, vanilla = (dict(layer.LAYERS[n][1]().named_parameters()) for n in ("shared", "vanilla"))
+    assert all(ours_[name].shape == p.shape for name, p in vanilla.items())
+
+
+def test_choose():
+    rows = choose.run((24, 150), ONCE)
+    assert {row.candidate for row in rows} == set(BACKENDS)
+    for kind in choose.KINDS:
+        for work in (FORWARD, TRAINING):
+            for n in (24, 150):
+                some = [r for r in rows if (r.kind, r.work, r.n) == (kind, work, n)]
+                (fastest,) = [r for r in some if r.fastest]
+                assert fastest.ratio == 1
+                assert sum(r.auto for r in some) == 1
+                assert all(r.ratio >= 1 for r in some if r.skipped is None)
+    assert choose._too_long("dense", 1025) is not None
+    assert choose._too_long("folded", 8192) is None
+
+
+def test_imports(monkeypatch):
+    ran = []
+    monkeypatch.setattr(imports, "_child", lambda module: lambda: ran.append(module))
+    found = imports.run(repeats=3)
+    assert ran == ["torch", "ascender"] * 4  # once to warm up, then in turns
+    assert found["difference_s"] == found["import_ascender_s"] - found["import_torch_s"]
+
+
+def test_an_import_that_fails_is_not_timed():
+    with pytest.raises(subprocess.CalledProcessError):
+        imports._child("no_such_module")()
