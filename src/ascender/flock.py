@@ -201,6 +201,8 @@ class Flock:
             z_k=clean(self.z_k, bad_k), h_k=clean(self.h_k, bad_k),
             bare=None if self.bare is None else clean(self.bare, bad_k),
         )  # fmt: skip
+        if self.vis.mask is not None:  # a row that sees nothing is 0 whatever it holds
+            bad_q = bad_q & self.vis.sees(torch.ones_like(bad_k))
         return flock, bad_q | self.vis.sees(bad_k)
 
 

@@ -326,7 +326,7 @@ class _Rows:
         G = G.div_(t)  # ∂L/∂T from here on
         dother = None
         if self.other is not None:
-            dother = G.sum_to_size(self.other.shape)
+            dother = G.sum_to_size(self.other.shape).clone()  # G is used up below
             dt = dt + (G * self.other).sum(-1, keepdim=True)
         dku, d_align, d_alpha_align = self._back_heading(dfu, dku)
         dt_sep, dd2, dh_q, dh_k, d_sep = self._back_penalty(G)

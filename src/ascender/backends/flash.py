@@ -73,8 +73,9 @@ class _Flash(torch.autograd.Function):
             square = g.to(lse.dtype).square().sum(-1, keepdim=True)
             idle = square < 1e-30
             if bool(idle.any()):
+                needed = idle & (g_lse != 0).unsqueeze(-1)
                 g = g.clone()
-                g[..., :1].masked_fill_(idle, 1e-12)
+                g[..., :1].masked_fill_(needed, 1e-12)
                 square = torch.where(idle, 1e-24, square)
             out = (out - (g_lse.unsqueeze(-1) / square) * g).to(out.dtype)
         dQ, dK, dV = _backward(g, Q, K, V, out, lse, 0.0, ctx.causal, attn_mask=bias, scale=1.0)

@@ -238,7 +238,8 @@ def _separate(
     eta = separation.crowding(rho, r.at("kappa", rho))
     b = -slope(r.strength("sep", rho), eta, var) * phi / r.at("tau_score", rho)
 
-    p = lists.masked(torch.exp(at(lists) - lse.to(wide).unsqueeze(-1)) * torch.expm1(b))
+    s = lists.masked(at(lists) - lse.to(wide).unsqueeze(-1))  # before exp: 0 · inf is NaN
+    p = torch.exp(s) * torch.expm1(b)
     left = 1 + p.sum(-1, keepdim=True)
     few = left < (0.5 if flock.q.dtype != wide else 0.02)
     moved = out.to(wide) + lists.bag(p, flock.v.to(wide))

@@ -152,11 +152,24 @@ class Blocks(Layout):
 
         return self.unrows(out), self.unrows(lse.unsqueeze(-1)).squeeze(-1), at
 
+    @property
+    def leading(self) -> int:
+        """How many of the queries are global: they see everything."""
+        return min(max(0, self.g - self.offset), self.vis.N)
+
     def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
         if isinstance(flock.neighbours, Tensor):
             return flock.members
         x, y = (flock.q, flock.k) if flock.neighbours == "scores" else flock.h_unit
-        return self._top_k(x, y, flock.rules.sizes())
+        sizes = flock.rules.sizes()
+        found = self._top_k(x, y, sizes)
+        if not self.leading:
+            return found
+        first = slice(0, self.leading)
+        whole = nb.top_k(x[..., first, :].detach(), y.detach(), self.vis.rows(first), sizes)
+        K = max(whole.shape[-1], found.shape[-1])
+        parts = (whole, found[..., self.leading :, :])
+        return torch.cat([F.pad(p, (0, K - p.shape[-1]), value=-1) for p in parts], -2)
 
     @torch.no_grad()
     def _top_k(
@@ -181,11 +194,9 @@ class Blocks(Layout):
 
 def windowed(flock: Flock) -> Float[Tensor, "B H N e"]:
     """The window by the fold, the global queries by the definition."""
-    vis = flock.vis
-    out = fold(flock, Blocks(vis, flock.wide))
-    first = vis.M - vis.N  # the position of the first query
-    leading = min(max(0, vis.n_global - first), vis.N)
-    if leading:
-        rows = torch.arange(leading, device=out.device)
-        out = torch.cat([dense(flock.rows(rows))[0], out[..., leading:, :]], -2)
+    blocks = Blocks(flock.vis, flock.wide)
+    out = fold(flock, blocks)
+    if blocks.leading:
+        rows = torch.arange(blocks.leading, device=out.device)
+        out = torch.cat([dense(flock.rows(rows))[0], out[..., blocks.leading :, :]], -2)
     return out
