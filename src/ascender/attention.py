@@ -110,7 +110,8 @@ def attend(flock: Flock, backend: str, return_parts: bool = False) -> Any:
 
 def _run(flock: Flock, name: str) -> Tensor:
     out = BACKENDS[name](flock)
-    if bool(torch.isnan(out).any()):
+    geometry = (flock.z_q, flock.z_k, flock.h_q, flock.h_k)  # may be bad and not in out
+    if bool(torch.isnan(out).any()) or not all(bool(t.sum().isfinite()) for t in geometry):
         flock, spoilt = flock.without_bad()
         out = BACKENDS[name](flock).masked_fill(spoilt[..., None], torch.nan)
     return out
@@ -183,7 +184,7 @@ def choose(flock: Flock) -> str:
 def find_neighbours(flock: Flock) -> Int[Tensor, "B #H N K"]:
     """N_k(i) of a call as index lists, to hand to another layer."""
     if flock.vis.window is not None and refusal(flock, "windowed") is None:
-        return Blocks(flock.vis, flock.wide).members(flock)
+        return Blocks(flock.vis, flock.wide).all_members(flock)
     return flock.members
 
 

@@ -70,14 +70,18 @@ class Flock:
         h_k = unit(self.h_k.to(self.wide))
         return (h_k if self.h_q is self.h_k else unit(self.h_q.to(self.wide))), h_k
 
+    def origin(self, y: Float[Tensor, "B #H M w"]) -> Float[Tensor, "B #H 1 w"]:
+        """A point to measure keys from."""
+        mask = None if self.vis.mask is None else self.vis.mask.any(-2)
+        alike = not self.vis.causal and self.vis.window is None and self.vis.by_key_only
+        return (middle if alike else anchor)(y, mask)
+
     @lazy
     def z(self) -> tuple[Tensor, Tensor]:
         """(z_q, z_k) measured from an anchor: the mean where all see the same keys, else the
         first key, which hides no later one."""
-        mask = None if self.vis.mask is None else self.vis.mask.any(-2)
-        alike = not self.vis.causal and self.vis.window is None and self.vis.by_key_only
         z_k = self.z_k.to(self.wide)
-        origin = (middle if alike else anchor)(z_k.detach(), mask)
+        origin = self.origin(z_k.detach())
         z_k = z_k - origin
         return (z_k if self.z_q is self.z_k else self.z_q.to(self.wide) - origin), z_k
 
@@ -189,6 +193,14 @@ class Flock:
         bad_q = _bad(self.q, self.z_q, self.h_q).expand(B, H, -1)
         keys = (self.k, self.v, self.z_k, self.h_k, *([] if self.bare is None else [self.bare]))
         bad_k = _bad(*keys).expand(B, H, -1)
+        other = self.other
+        if isinstance(other, LowRank):
+            bad_q, bad_k = bad_q | _bad(_four(other.left)), bad_k | _bad(_four(other.right))
+            finite = (torch.nan_to_num(t, 0, 0, 0) for t in (other.left, other.right))
+            other = LowRank(*finite)
+        elif other is not None and _four(other).shape[-2] == 1:
+            bad_k = bad_k | ~torch.isfinite(_four(other)).all(-2)
+            other = torch.nan_to_num(other, 0, 0, 0)
 
         def clean(t: Tensor, bad: Tensor) -> Tensor:
             bad = bad if t.shape[1] == H else bad.any(1, keepdim=True)
@@ -199,7 +211,7 @@ class Flock:
             q=clean(self.q, bad_q), z_q=clean(self.z_q, bad_q), h_q=clean(self.h_q, bad_q),
             k=clean(self.k, bad_k), v=clean(self.v, bad_k),
             z_k=clean(self.z_k, bad_k), h_k=clean(self.h_k, bad_k),
-            bare=None if self.bare is None else clean(self.bare, bad_k),
+            bare=None if self.bare is None else clean(self.bare, bad_k), other=other,
         )  # fmt: skip
         if self.vis.mask is not None:  # a row that sees nothing is 0 whatever it holds
             bad_q = bad_q & self.vis.sees(torch.ones_like(bad_k))

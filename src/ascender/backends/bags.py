@@ -27,6 +27,8 @@ class Lists:
     """Index lists (B, h, N, K), −1 = none, over M keys, for B·H independent heads."""
 
     def __init__(self, index: Int[Tensor, "B #H N K"], heads: int, keys: int) -> None:
+        if index.shape[-1] > keys:  # a list names a key once, so the rest is −1
+            index = index.sort(-1, descending=True).values[..., :keys]
         self.valid: Bool[Tensor, "B #H N K"] = index >= 0
         B, _, N, K = index.shape
         self.shape = (B, heads, N, K)

@@ -27,11 +27,11 @@ def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     q = flock.q / d**0.5
     if r.active("align"):
         u, gate = rows.heading()
-        if flock.bare is None:
+        if flock.bare is None and q.dtype == wide:
             both = meet(torch.cat([q, u.to(q.dtype)], -2), flock.k).to(wide)
             total, score = both.split(N, -2)
         else:
-            total, score = meet(q, flock.k).to(wide), meet(u.to(q.dtype), flock.bare).to(wide)
+            total, score = meet(q, flock.k).to(wide), meet(u, flock.heading_keys.to(wide))
         scale = flock.key_scale
         score = score * (_spread(scale.mT, H) if isinstance(scale, Tensor) else scale)
         total = total + rows.slope("align", gate, score) * score

@@ -69,17 +69,26 @@ class _Flash(torch.autograd.Function):
         if g is None:
             g = torch.zeros_like(out)
         if g_lse is not None:
-            g = g.contiguous()
-            square = g.to(lse.dtype).square().sum(-1, keepdim=True)
-            idle = square < 1e-30
-            if bool(idle.any()):
-                needed = idle & (g_lse != 0).unsqueeze(-1)
-                g = g.clone()
-                g[..., :1].masked_fill_(needed, 1e-12)
-                square = torch.where(idle, 1e-24, square)
-            out = (out - (g_lse.unsqueeze(-1) / square) * g).to(out.dtype)
+            g, out = _with_lse(g.contiguous(), out, g_lse.unsqueeze(-1).to(lse.dtype))
         dQ, dK, dV = _backward(g, Q, K, V, out, lse, 0.0, ctx.causal, attn_mask=bias, scale=1.0)
         return dQ, dK, dV, None, None
+
+
+def _with_lse(g: Tensor, out: Tensor, g_lse: Tensor) -> tuple[Tensor, Tensor]:
+    """(g, out) such that g·out is Δ − grad_lse, row by row, whatever the scale of either."""
+    wide = g.to(g_lse.dtype)
+    size = wide.abs().amax(-1, keepdim=True)
+    least = g_lse.abs() * (1e-18 if g.dtype == torch.float64 else 1e-10)
+    idle = (size < least) | (size == 0)
+    if bool(idle.any()):
+        g = torch.cat([torch.where(idle, least.to(g.dtype), g[..., :1]), g[..., 1:]], -1)
+        wide = g.to(g_lse.dtype)
+        size = torch.where(idle, least, size)
+    size = torch.where(size == 0, 1, size)
+    along = wide / size
+    square = along.square().sum(-1, keepdim=True)
+    step = (g_lse / size) / torch.where(square == 0, 1, square)
+    return g, (out - step * along).to(out.dtype)
 
 
 def _flex(

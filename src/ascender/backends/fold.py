@@ -96,7 +96,9 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
         u, gate = alignment.heading(lists.bag(None, keys), count, r.at("alpha_align", keys))
         one_length = flock.key_norm is not None and flock.bare is None
         scale = flock.key_scale if one_length else None
-        scores.append(Score(r.strength("align", keys) * gate, u, keys, scale))
+        # Measured from an anchor: what all keys have in common is constant along a row.
+        y = keys - flock.origin(keys.detach())
+        scores.append(Score(r.strength("align", keys) * gate, u, y, scale))
     if r.active("coh"):
         c, gate = crowd.centre
         x = probe(c) / r.at("tau_coh", c)
@@ -105,6 +107,11 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
     if r.active("sep"):
         out = _separate(flock, layout, crowd, at, out, lse)
     return out.to(flock.v.dtype).masked_fill(layout.count == 0, 0)
+
+
+def at_most(x: Tensor, bound: Tensor | float) -> Tensor:
+    """x where rounding cannot lift it above what it can be; the gradient passes."""
+    return x - (x.detach() - bound).clamp_min(0)
 
 
 def needs_lists(r: Rules) -> bool:
@@ -210,7 +217,9 @@ class _Crowd:
             w = self.lists.masked(kernel(self.near_d2, tau))
             return w.sum(-1, keepdim=True)
         lse = self.sep_pass[1].unsqueeze(-1)
-        mass = torch.exp(lse - z_q.square().sum(-1, keepdim=True) / tau**2)
+        n = self.layout.count
+        log_mass = lse - z_q.square().sum(-1, keepdim=True) / tau**2
+        mass = torch.exp(at_most(log_mass, n.clamp_min(1).log()))
         mass = mass.masked_fill(self.layout.count == 0, 0)
         own = kernel(self.flock.own[0], tau) * self.flock.vis.self_visible[..., None]
         return (mass - own).clamp_min(0)
@@ -239,6 +248,7 @@ def _separate(
     b = -slope(r.strength("sep", rho), eta, var) * phi / r.at("tau_score", rho)
 
     s = lists.masked(at(lists) - lse.to(wide).unsqueeze(-1))  # before exp: 0 · inf is NaN
+    s = at_most(s, 0)
     p = torch.exp(s) * torch.expm1(b)
     left = 1 + p.sum(-1, keepdim=True)
     few = left < (0.5 if flock.q.dtype != wide else 0.02)

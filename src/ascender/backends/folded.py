@@ -116,9 +116,8 @@ def causal_row_var(
     keys: Float[Tensor, "#B #H M 1"] | None, count: Float[Tensor, "#B #H N 1"], offset: int,
 ) -> Float[Tensor, "B H N 1"]:  # fmt: skip
     """Var over j ≤ p(i) of x_i·y_j = E(x·y)² − (E x·y)², from running moments of y: d×d before
-    the chunk of i, the products themselves inside it. y is measured from its first key, which
-    every row sees, so that keys of a common direction do not cancel."""
-    y = y - (y[..., :1, :] if keys is None else _first(y, keys)).detach()
+    the chunk of i, the products themselves inside it. y comes measured from a key that every row
+    sees, so that what all keys have in common does not cancel."""
     if keys is not None:
         y = y * keys
     N, _w = x.shape[-2], x.shape[-1]
@@ -141,12 +140,6 @@ def _running(moment: Float[Tensor, "B #H C r w"], start: Tensor) -> Float[Tensor
     """Sums over the chunks before each chunk."""
     sums = F.pad(moment, (0, 0, 0, 0, 1, 0)).cumsum(-3)[..., :-1, :, :]
     return sums + start.unsqueeze(-3)
-
-
-def _first(y: Tensor, keys: Tensor) -> Tensor:
-    index = keys.to(torch.uint8).argmax(-2, keepdim=True)
-    shape = torch.broadcast_shapes(y.shape[:2], keys.shape[:2])
-    return y.expand(*shape, -1, -1).gather(-2, index.expand(*shape, 1, y.shape[-1]))
 
 
 def folded(flock: Flock) -> Float[Tensor, "B H N e"]:

@@ -158,15 +158,24 @@ class Blocks(Layout):
         return min(max(0, self.g - self.offset), self.vis.N)
 
     def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
+        """N_k(i), none for the leading rows: those are computed apart."""
         if isinstance(flock.neighbours, Tensor):
-            return flock.members
-        x, y = (flock.q, flock.k) if flock.neighbours == "scores" else flock.h_unit
-        sizes = flock.rules.sizes()
-        found = self._top_k(x, y, sizes)
+            found = flock.members
+        else:
+            x, y = (flock.q, flock.k) if flock.neighbours == "scores" else flock.h_unit
+            found = self._top_k(x, y, flock.rules.sizes())
         if not self.leading:
             return found
-        first = slice(0, self.leading)
-        whole = nb.top_k(x[..., first, :].detach(), y.detach(), self.vis.rows(first), sizes)
+        none = torch.full_like(found[..., : self.leading, :], -1)
+        return torch.cat([none, found[..., self.leading :, :]], -2)
+
+    def all_members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
+        """N_k(i) of every row."""
+        found = self.members(flock)
+        if not self.leading:
+            return found
+        rows = torch.arange(self.leading, device=found.device)
+        whole = flock.rows(rows).members
         K = max(whole.shape[-1], found.shape[-1])
         parts = (whole, found[..., self.leading :, :])
         return torch.cat([F.pad(p, (0, K - p.shape[-1]), value=-1) for p in parts], -2)
