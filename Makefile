@@ -13,7 +13,7 @@ test: install
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
 install: $(VENV)/.installed
 

@@ -251,7 +251,7 @@ def _separate(
     s = at_most(s, 0)
     p = torch.exp(s) * torch.expm1(b)
     left = 1 + p.sum(-1, keepdim=True)
-    few = left < (0.5 if flock.q.dtype != wide else 0.02)
+    few = left < (0.02 if out.dtype == wide else 0.5)
     moved = out.to(wide) + lists.bag(p, flock.v.to(wide))
     moved = moved / left.masked_fill(few, 1)
     if bool(few.any()):

@@ -68,7 +68,8 @@ class Whole(Layout):
         self, flock: Flock, scores: list[Score], plain: list[tuple[Tensor, Tensor]]
     ) -> tuple[Tensor, Tensor, At]:
         """All terms as columns of one product."""
-        (B, H, _, d), dtype, wide = flock.q.shape, flock.q.dtype, flock.wide
+        (B, H, _, d), wide = flock.q.shape, flock.wide
+        dtype = pass_dtype(flock)
         Q, K = [flock.q.to(wide) / d**0.5], [flock.k]
         for score in scores:
             var = self.row_var(score.x, score.y) if flock.rules.standardise else None
@@ -85,7 +86,7 @@ class Whole(Layout):
         Qs = Qs.to(dtype)
         Ks = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in K], -1)
         del Q, K
-        out, lse = self.attend(Qs, Ks, flock.v)
+        out, lse = self.attend(Qs, Ks, flock.v.to(dtype))
         return out, lse, lambda lists: lists.dot(Qs.to(wide), Ks.to(wide))
 
     def row_var(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N 1"]:
@@ -100,6 +101,12 @@ class Whole(Layout):
             centred = centred * keys
         cov = centred.transpose(-1, -2) @ centred / n
         return ((x @ cov) * x).sum(-1, keepdim=True).clamp_min(0)
+
+
+def pass_dtype(flock: Flock) -> torch.dtype:
+    """The type of the main pass: the inputs' own on a GPU; on the CPU float32 instead of the half
+    precisions, which most CPUs only emulate and whose rounding a slope of 1/√ε would magnify."""
+    return flock.q.dtype if flock.q.device.type == "cuda" else flock.wide
 
 
 def merge(a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,130 @@
+"""What an import brings, and the way it points: only upstream (STYLE.md, the house)."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ascender
+
+SOURCE = Path(ascender.__file__).parent
+
+# Data walks one way. What is not listed (module, cache, cli, bench …) comes after all of these.
+HOUSE = (
+    "lazy", "visibility", "geometry", "rules", "rules.alignment", "rules.separation",
+    "rules.cohesion", "combine", "neighbours", "flock", "backends", "backends.by_hand",
+    "backends.tiles", "backends.flash", "backends.bags", "backends.dense", "backends.compact",
+    "backends.fold", "backends.folded", "backends.windowed", "backends.decode", "checks",
+    "attention",
+)  # fmt: skip
+
+
+def modules():
+    """Every module of the package by its name inside it; the package's own door is left out."""
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name:
+            found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+def imported(source, known):
+    """The modules of the package that a source imports, wherever in it: `from a import b` is the
+    module a.b where there is one, else a."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import; write the way out"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}".removeprefix("ascender.")
+                names.add(f"{node.module}.{alias.name}" if inner in known else str(node.module))
+    return {n.removeprefix("ascender.") for n in names if n.split(".")[0] == "ascender"} & known
+
+
+def downstream(sources):
+    """The imports that point the wrong way: module → what it should not know."""
+    known, place = set(sources), {name: i for i, name in enumerate(HOUSE)}
+    wrong = {}
+    for name, source in sources.items():
+        here = place.get(name, len(HOUSE))
+        later = {n for n in imported(source, known) if place.get(n, len(HOUSE)) >= here}
+        if name in place and later - {name}:
+            wrong[name] = sorted(later)
+    return wrong
+
+
+def cycle(sources):
+    """A module that reaches itself by imports, or None."""
+    graph = {name: imported(source, set(sources)) - {name} for name, source in sources.items()}
+    while graph:
+        free = {name for name, needs in graph.items() if not needs & set(graph)}
+        if not free:
+            return sorted(graph)
+        graph = {name: needs for name, needs in graph.items() if name not in free}
+    return None
+
+
+def test_the_house_stands():
+    assert set(HOUSE) <= set(modules())
+
+
+def test_imports_point_upstream():
+    assert downstream(modules()) == {}
+
+
+def test_nothing_imports_itself():
+    assert cycle(modules()) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from ascender import neighbours as nb",
+        "from ascender.neighbours import top_k",
+        "import ascender.module",
+        "def f():\n    from ascender.backends.dense import dense",
+        "from ascender.bench import attention",
+    ],
+)
+def test_a_wrong_turn_is_noticed(line):
+    sources = modules()
+    changed = {**sources, "combine": f"{sources['combine']}\n{line}\n"}
+    assert list(downstream(changed)) == ["combine"]
+
+
+def test_a_cycle_is_noticed():
+    sources = modules()
+    assert cycle({**sources, "module": sources["module"] + "\nimport ascender.cli\n"}) is not None
+
+
+def loaded(statement):
+    """Top-level names in sys.modules after a statement, in a Python of its own."""
+    names = "sorted({name.split('.')[0] for name in sys.modules})"
+    code = f"import json, sys; {statement}; print(json.dumps({names}))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+HEAVY = {
+    "matplotlib", "typer", "rich", "click", "transformers", "scipy", "pandas", "sklearn",
+    "datasets", "triton", "beartype", "hypothesis", "pytest", "PIL",
+}  # fmt: skip
+
+
+def test_import_brings_torch_and_numpy_and_nothing_heavier():
+    brought = loaded("import ascender")
+    assert {"ascender", "torch", "numpy"} <= brought
+    assert not brought & HEAVY
+    more = brought - loaded("import torch, numpy, jaxtyping") - set(sys.stdlib_module_names)
+    assert more == {"ascender"}
+
+
+def test_a_heavy_import_is_noticed():
+    assert loaded("import ascender, scipy") & HEAVY
