@@ -196,7 +196,7 @@ def test_dropout_only_while_training():
     module.eval()
     assert torch.equal(module(x), module(x))
     module.train()
-    with pytest.raises(ValueError, match="dropout = 0.5.*expected backend='dense'"):
+    with pytest.raises(ValueError, match=r"dropout = 0.5.*expected backend='dense'"):
         module(x, backend="folded")
 
 
