@@ -15,7 +15,6 @@ through the dense definition.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,7 +22,18 @@ from torch import Tensor
 
 from ascender import neighbours as nb
 from ascender.backends import by_hand
-from ascender.combine import EPS
+from ascender.backends.terms import (
+    Masks,
+    Slope,
+    Sparse,
+    Spread,
+    differs,
+    mix,
+    over_heads,
+    softmax_,
+    softmax_back,
+    summed,
+)
 from ascender.flock import Flock
 from ascender.geometry import FLOOR, lift, probe
 from ascender.rules import Number
@@ -33,31 +43,6 @@ NUMBERS = (
     "align", "sep", "coh", "alpha_align", "alpha_coh", "tau_sep", "tau_coh", "delta", "kappa",
     "tau_score",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Masks:
-    """0/1 matrices and their likes, (b, h, N, M); None where nothing is hidden."""
-
-    near: Tensor  # N_k(i) as 0/1
-    hidden: Tensor | None  # not in V(i)
-    keys: Tensor | None  # padding as 0/1, (b, h, M, 1), where V(i) is the same for every row
-    by_row: bool  # V(i) differs by row
-    count: Tensor | float  # |V(i)|
-    crowd: Tensor  # over whom the density sums, as 0/1
-    away: Tensor | None  # not in the surroundings that the centre averages over
-    anyone: Tensor | None  # rows with such surroundings
-    standardise: bool
-    scale: float | None = None  # k̃ = scale · k where all keys of a head have one length
-
-    def piece(self, some: slice) -> Masks:
-        """The part that belongs to some of the batch."""
-        cut: dict[str, Any] = {
-            name: value[some]
-            for name, value in vars(self).items()
-            if isinstance(value, Tensor) and value.shape[0] > 1
-        }
-        return replace(self, **cut)
 
 
 def compact(flock: Flock) -> Tensor:
@@ -101,101 +86,6 @@ def _masks(flock: Flock) -> Masks:
         near.to(dtype), hidden, keys, by_row, count, crowd.to(dtype), away, anyone,
         r.standardise, 1 / float(flock.key_norm) if plain else None,  # type: ignore[arg-type]
     )  # fmt: skip
-
-
-def _mix(A: Tensor, y: Tensor) -> Tensor:
-    """A @ y where either may have one head that all share; (B, H, N, w)."""
-    B, H, M, w = y.shape
-    if A.shape[1] == H or H == 1:
-        return A @ y
-    flat = y.transpose(1, 2).reshape(B, M, H * w)
-    return (A[:, 0] @ flat).view(B, -1, H, w).transpose(1, 2)
-
-
-def _softmax(s: Tensor, hidden: Tensor | None) -> Tensor:
-    """In place: a fresh matrix costs more than the arithmetic."""
-    if hidden is None:
-        return torch.softmax(s, -1, out=s)
-    s = (
-        s.masked_fill_(hidden, -torch.inf)
-        if s.shape[1] >= hidden.shape[1]
-        else torch.where(hidden, -torch.inf, s)
-    )
-    return torch.softmax(s, -1, out=s).masked_fill_(hidden, 0)
-
-
-def _softmax_back(dp: Tensor, p: Tensor) -> Tensor:
-    return torch._softmax_backward_data(dp, p, -1, p.dtype)
-
-
-def _to(grad: Tensor, like: Any) -> Tensor | None:
-    """grad summed to the shape of what was broadcast; None where that was a plain number."""
-    return grad.sum_to_size(like.shape) if isinstance(like, Tensor) else None
-
-
-class _Spread:
-    """Row variances of x_i·y_j over V(i): from the covariance of y, or from the rows."""
-
-    def __init__(self, x: Tensor, y: Tensor, m: Masks) -> None:
-        self.x, self.n = x, m.count
-        self.r: Tensor | None = None
-        if m.by_row:
-            assert m.hidden is not None
-            r = _mix(x, y.mT) if x.shape[1] == y.shape[1] else x @ y.mT
-            r = r.masked_fill_(m.hidden, 0)
-            r = (r - r.sum(-1, keepdim=True) / m.count).masked_fill_(m.hidden, 0)
-            self.y, self.r = y, r
-            self.var = r.square().sum(-1, keepdim=True) / m.count
-            return
-        kept = y if m.keys is None else y * m.keys
-        self.c = y - kept.sum(-2, keepdim=True) / m.count
-        if m.keys is not None:
-            self.c = self.c * m.keys
-        self.cov = self.c.mT @ self.c
-        self.cov /= m.count
-        self.xc = x @ self.cov
-        self.var = (self.xc * x).sum(-1, keepdim=True)
-
-    def back(self, dvar: Tensor) -> tuple[Tensor, Tensor]:
-        """(dx, dy)."""
-        if self.r is not None:
-            dr = self.r * (2 * dvar / self.n)
-            return dr @ self.y, dr.mT @ self.x
-        dx = self.xc * (2 * dvar)
-        dcov = (self.x * dvar).mT @ self.x
-        if dcov.shape[1] != self.c.shape[1]:
-            dcov = dcov.sum(1, keepdim=True)
-        return dx, self.c @ (dcov * (2 / self.n))
-
-
-class _Sparse:
-    """Row variances of φ, which is 0 but for a few keys."""
-
-    def __init__(self, phi: Tensor, n: Tensor | float) -> None:
-        self.phi, self.n = phi, n
-        self.mean = phi.sum(-1, keepdim=True) / n
-        square = torch.linalg.vector_norm(phi, dim=-1, keepdim=True).square()
-        self.var = (square / n - self.mean.square()).clamp_min_(0)
-
-    def back(self, dphi: Tensor, dvar: Tensor) -> Tensor:
-        """dphi with the share of the variance added, in place."""
-        scale = 2 * dvar * (self.var > 0) / self.n
-        return dphi.addcmul_(self.phi, scale).sub_(self.mean * scale)
-
-
-class _Term:
-    """One score's slope f = g·gate/√(var + ε), and its way back."""
-
-    def __init__(self, g: Number, gate: Tensor, spread: _Spread | _Sparse | None) -> None:
-        self.g, self.gate = g, gate
-        self.rs = torch.ones_like(gate) if spread is None else torch.rsqrt(spread.var + EPS)
-        self.f = g * gate * self.rs
-
-    def back(self, df: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
-        """(dg, dgate, dvar)."""
-        dg = _to(df * self.gate * self.rs, self.g)
-        dvar = df * self.f * self.rs.square() * -0.5
-        return dg, df * self.g * self.rs, dvar
 
 
 class _Compact(torch.autograd.Function):
@@ -268,34 +158,34 @@ class _Rows:
         s = (self.Q @ self.K.mT).addcmul_(self.phi, self.sep.f / t, value=-1)
         if other is not None:
             s += other / t
-        self.A = _softmax(s, m.hidden)
+        self.A = softmax_(s, m.hidden)
         self.out = self.A @ v
 
     def _heading(self) -> None:
         m, ku = self.m, self.ku
         self.n_near = m.near.sum(-1, keepdim=True).clamp_min_(1)
-        s = _mix(m.near, ku)
+        s = mix(m.near, ku)
         self.length = torch.linalg.vector_norm(s, dim=-1, keepdim=True).clamp_min_(FLOOR)
         self.u = s.div_(self.length)
         self.scatter = 1 - (self.length / self.n_near).square()
         self.gate_a = torch.sigmoid(-self.numbers[3] * self.scatter)
-        self.spread_a = _Spread(self.u, ku, m) if m.standardise else None
-        self.align = _Term(self.numbers[0], self.gate_a, self.spread_a)
+        self.spread_a = Spread(self.u, ku, m) if m.standardise else None
+        self.align = Slope(self.numbers[0], self.gate_a, self.spread_a)
 
     def _centre(self) -> None:
         m, tau = self.m, self.numbers[6]
         self.y = lift(self.z_k)
         zz = self.z_q.square().sum(-1, keepdim=True)
         self.d2 = (probe(self.z_q) @ self.y.mT).neg_().add_(zz).clamp_min_(0)
-        self.p = _softmax(self.d2 * (-1 / tau**2), m.away)
+        self.p = softmax_(self.d2 * (-1 / tau**2), m.away)
         mean = self.p @ self.y
         self.c = mean[..., :-1]
         self.extent = (mean[..., -1:] - self.c.square().sum(-1, keepdim=True)).clamp_min_(0)
         self.gate_c = torch.sigmoid(-self.numbers[4] * self.extent)
         gate = self.gate_c if m.anyone is None else self.gate_c * m.anyone
         self.x = probe(self.c) / tau
-        self.spread_c = _Spread(self.x, self.y, m) if m.standardise else None
-        self.coh = _Term(self.numbers[2], gate, self.spread_c)
+        self.spread_c = Spread(self.x, self.y, m) if m.standardise else None
+        self.coh = Slope(self.numbers[2], gate, self.spread_c)
 
     def _penalty(self) -> None:
         m, kappa = self.m, self.numbers[8]
@@ -304,8 +194,8 @@ class _Rows:
         e = (self.h_q @ self.h_k.mT).sub(self.numbers[7]).clamp_min_(0)
         weight = self.w * m.near
         self.phi = e.mul_(weight) if e.shape[1] >= weight.shape[1] else e * weight
-        self.spread_s = _Sparse(self.phi, m.count) if m.standardise else None
-        self.sep = _Term(self.numbers[1], (self.rho / kappa).clamp_max_(1), self.spread_s)
+        self.spread_s = Sparse(self.phi, m.count) if m.standardise else None
+        self.sep = Slope(self.numbers[1], (self.rho / kappa).clamp_max_(1), self.spread_s)
 
     def back(self, g: Tensor) -> tuple[list[Any], list[Any]]:
         """Gradients of the tensors, and of the numbers."""
@@ -339,7 +229,7 @@ class _Rows:
         dz_k = dz_k + dy[..., :-1] + 2 * z_k * dy[..., -1:]
         d_g_sep, d_tau_sep, d_delta, d_kappa = d_sep
         d_g_coh, d_alpha_coh, d_tau_coh = d_coh
-        d_t = _to(-(dt + dt_sep) / t, t)
+        d_t = summed(-(dt + dt_sep) / t, t)
         tensors = [dq, dk, dku, dv, dz_q, dz_k, dh_q, dh_k, dother]
         return tensors, [
             d_align, d_g_sep, d_g_coh, d_alpha_align, d_alpha_coh, d_tau_sep, d_tau_coh, d_delta,
@@ -357,7 +247,7 @@ class _Rows:
         slope = dgate * self.gate_a * (1 - self.gate_a)
         ds = (du - u * (u * du).sum(-1, keepdim=True)).div_(self.length)
         ds = ds.addcmul_(u, 2 * alpha * slope * self.length / self.n_near.square())
-        return dku + _mix(self.m.near.mT, ds), dg, _to(-slope * self.scatter, alpha)
+        return dku + mix(self.m.near.mT, ds), dg, summed(-slope * self.scatter, alpha)
 
     def _back_penalty(self, G: Tensor) -> tuple[Any, ...]:
         """T has −f φ. Uses up G."""
@@ -371,17 +261,19 @@ class _Rows:
         if self.spread_s is not None:
             dphi = self.spread_s.back(dphi, dvar)
         drho = deta * (self.rho < kappa) / kappa
-        dkappa = _to(-drho * self.rho / kappa, kappa)
-        dlog = _heads(torch.mul(dphi, phi, out=scratch), tau, d2)  # ∂L/∂(−d²/τ²): of φ, then of ρ
+        dkappa = summed(-drho * self.rho / kappa, kappa)
+        dlog = over_heads(
+            torch.mul(dphi, phi, out=scratch), tau, d2
+        )  # ∂L/∂(−d²/τ²): of φ, then of ρ
         crowd = m.crowd * w
-        dlog = dlog + _heads(_heads(drho, tau, crowd) * crowd, tau, d2)
-        dtau = _to((dlog * d2).sum(-1, keepdim=True) * (2 / tau**3), tau)
+        dlog = dlog + over_heads(over_heads(drho, tau, crowd) * crowd, tau, d2)
+        dtau = summed((dlog * d2).sum(-1, keepdim=True) * (2 / tau**3), tau)
         da = dphi.mul_(phi > 0)
         shared = w.shape[1] == 1 and self.h_q.shape[1] == 1
-        da = da.sum(1, keepdim=True).mul_(w) if shared and not _many(delta) else da.mul_(w)
-        ddelta = _to(-da.sum(-1, keepdim=True), delta)
-        da = _heads(da, None, self.h_q)
-        dd2 = _heads(dlog * (-1 / tau**2), None, d2)
+        da = da.sum(1, keepdim=True).mul_(w) if shared and not differs(delta) else da.mul_(w)
+        ddelta = summed(-da.sum(-1, keepdim=True), delta)
+        da = over_heads(da, None, self.h_q)
+        dd2 = over_heads(dlog * (-1 / tau**2), None, d2)
         return dt, dd2, da @ self.h_k, da.mT @ self.h_q, (dg, dtau, ddelta, dkappa)
 
     def _back_centre(self, dfx: Tensor, dy: Tensor) -> tuple[Any, ...]:
@@ -389,33 +281,21 @@ class _Rows:
         alpha, tau = self.numbers[4], self.numbers[6]
         x, y, c, gate = self.x, self.y, self.c, self.gate_c
         dg, dgate, dvar = self.coh.back((dfx * x).sum(-1, keepdim=True))
-        dx, dy = _heads(dfx * self.coh.f, None, x), _heads(dy, None, y)
+        dx, dy = over_heads(dfx * self.coh.f, None, x), over_heads(dy, None, y)
         if self.spread_c is not None:
-            dx_v, dy_v = self.spread_c.back(_heads(dvar, None, x))
-            dx, dy = dx + dx_v, dy + _heads(dy_v, None, y)
+            dx_v, dy_v = self.spread_c.back(over_heads(dvar, None, x))
+            dx, dy = dx + dx_v, dy + over_heads(dy_v, None, y)
         dgate = dgate if self.m.anyone is None else dgate * self.m.anyone
         slope = dgate * gate * (1 - gate)
-        dalpha = _to(-slope * self.extent, alpha)
-        dextent = _heads(-alpha * slope * (self.extent > 0), None, c)
+        dalpha = summed(-slope * self.extent, alpha)
+        dextent = over_heads(-alpha * slope * (self.extent > 0), None, c)
         dmean = torch.cat([2 / tau * dx[..., :-1] - 2 * c * dextent, dextent], -1)
-        dy = dy + _heads(self.p.mT @ dmean, None, y)
-        dlog = _softmax_back(dmean @ y.mT, self.p)
-        dtau = _to(
+        dy = dy + over_heads(self.p.mT @ dmean, None, y)
+        dlog = softmax_back(dmean @ y.mT, self.p)
+        dtau = summed(
             (dlog * self.d2).sum(-1, keepdim=True) * (2 / tau**3)
             - (dx * x).sum(-1, keepdim=True) / tau,
             tau,
         )
-        dd2 = _heads(dlog * (-1 / tau**2), None, self.d2)
+        dd2 = over_heads(dlog * (-1 / tau**2), None, self.d2)
         return dd2, dy, (dg, dalpha, dtau)
-
-
-def _many(number: Number) -> bool:
-    """Whether a number differs by head."""
-    return isinstance(number, Tensor) and number.shape[0] > 1
-
-
-def _heads(grad: Tensor, number: Number | None, like: Tensor) -> Tensor:
-    """Sum over heads where `like` has one that all share (and the number does not differ)."""
-    if like.shape[1] == 1 and grad.shape[1] != 1 and not (number is not None and _many(number)):
-        return grad.sum(1, keepdim=True)
-    return grad

@@ -99,16 +99,13 @@ def _flex(
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     run: Any = torch.compile(flex_attention) if Q.device.type == "cuda" else flex_attention
-    blocks, add = None, None
+    blocks, full = None, None
     if causal:
         blocks = create_block_mask(
             lambda b, h, i, j: i >= j, None, None, Q.shape[-2], K.shape[-2], device=Q.device
         )
     if bias is not None:
         full = bias.expand(Q.shape[0], Q.shape[1], Q.shape[2], K.shape[2])
-
-        def add(s: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            return s + full[b, h, i, j]
-
+    add = None if full is None else (lambda s, b, h, i, j: s + full[b, h, i, j])
     out, lse = run(Q, K, V, score_mod=add, block_mask=blocks, scale=1.0, return_lse=True)
     return out, lse.masked_fill(lse == -torch.inf, 0)
