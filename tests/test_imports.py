@@ -16,8 +16,8 @@ SOURCE = Path(ascender.__file__).parent
 HOUSE = (
     "lazy", "visibility", "geometry", "rules", "rules.alignment", "rules.separation",
     "rules.cohesion", "combine", "neighbours", "flock", "backends", "backends.by_hand",
-    "backends.tiles", "backends.flash", "backends.bags", "backends.dense", "backends.terms", "backends.compact",
-    "backends.fold", "backends.folded", "backends.windowed", "backends.decode", "checks",
+    "backends.tiles", "backends.flash", "backends.bags", "backends.dense", "backends.terms",
+    "backends.compact", "backends.fold", "backends.folded", "backends.windowed", "backends.decode", "checks",
     "attention",
 )  # fmt: skip
 

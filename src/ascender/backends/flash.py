@@ -96,16 +96,21 @@ def _flex(
 ) -> tuple[Tensor, Tensor]:
     """FlexAttention on a GPU: its log-sum-exp is differentiable. Not run on the machine this was
     written on, which has no GPU; a test runs it eagerly on the CPU."""
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    from torch.nn.attention import flex_attention as flex
 
-    run: Any = torch.compile(flex_attention) if Q.device.type == "cuda" else flex_attention
+    run: Any = torch.compile(flex.flex_attention) if Q.is_cuda else flex.flex_attention
     blocks, full = None, None
     if causal:
-        blocks = create_block_mask(
+        blocks = flex.create_block_mask(
             lambda b, h, i, j: i >= j, None, None, Q.shape[-2], K.shape[-2], device=Q.device
         )
     if bias is not None:
         full = bias.expand(Q.shape[0], Q.shape[1], Q.shape[2], K.shape[2])
     add = None if full is None else (lambda s, b, h, i, j: s + full[b, h, i, j])
-    out, lse = run(Q, K, V, score_mod=add, block_mask=blocks, scale=1.0, return_lse=True)
+    options: dict[str, Any] = dict(score_mod=add, block_mask=blocks, scale=1.0)
+    if hasattr(flex, "AuxRequest"):  # torch ≥ 2.9
+        out, aux = run(Q, K, V, **options, return_aux=flex.AuxRequest(lse=True))
+        lse = aux.lse
+    else:
+        out, lse = run(Q, K, V, **options, return_lse=True)
     return out, lse.masked_fill(lse == -torch.inf, 0)
