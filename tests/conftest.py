@@ -9,7 +9,9 @@ CHECKER = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
 jaxtyping.install_import_hook("ascender", CHECKER)
 
 torch.set_num_threads(1)  # pytest-xdist has a process for every core
-hypothesis.settings.register_profile("few", deadline=None, max_examples=25, derandomize=True)
+hypothesis.settings.register_profile(
+    "few", deadline=None, max_examples=25, derandomize=True, database=None
+)
 hypothesis.settings.load_profile("few")
 
 

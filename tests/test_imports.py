@@ -17,8 +17,8 @@ HOUSE = (
     "lazy", "visibility", "geometry", "rules", "rules.alignment", "rules.separation",
     "rules.cohesion", "combine", "neighbours", "flock", "backends", "backends.by_hand",
     "backends.tiles", "backends.flash", "backends.bags", "backends.dense", "backends.terms",
-    "backends.compact", "backends.fold", "backends.folded", "backends.windowed", "backends.decode", "checks",
-    "attention",
+    "backends.compact", "backends.fold", "backends.folded", "backends.windowed",
+    "backends.decode", "checks", "attention",
 )  # fmt: skip
 
 
