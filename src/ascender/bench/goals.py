@@ -1,4 +1,4 @@
-"""What the issue asks of this machine, and whether a run reached it."""
+"""What was asked of this package on a machine of two cores, and whether a run reached it."""
 
 from __future__ import annotations
 
