@@ -30,7 +30,10 @@ def enter(
     _check_shapes(q, k, v, z_q, h_q, z_k, h_k, bare)
     k, v = _spread("k", k, H), _spread("v", v, H)
     bare = None if bare is None else _spread("bare", bare, H)
+    if not isinstance(rules, Rules):
+        raise TypeError(f"rules is {type(rules).__name__}; expected Rules(…)")
     rules.check_heads(H)
+    _check_key_norm(key_norm, H)
     _check_kind(N, M, causal, window, n_global, cross)
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout = {dropout}; expected a number in [0, 1)")
@@ -104,12 +107,22 @@ def _check_shapes(
             raise ValueError(
                 f"{name}_q has {a.shape[1]} heads and {name}_k {b.shape[1]}; expected the same"
             )
-    for name, t in (("k", k), ("v", v)):
+    for name, t in (("k", k), ("v", v), ("bare", q if bare is None else bare)):
         if t.dtype != q.dtype:
             raise TypeError(f"{name} has dtype {t.dtype}; expected {q.dtype} as q has")
     for name, t in (("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q), ("z_k", z_k), ("h_k", h_k)):
         if t.device != q.device:
             raise ValueError(f"{name} is on {t.device}; expected {q.device} as q is")
+
+
+def _check_key_norm(norm: float | Tensor | None, heads: int) -> None:
+    if isinstance(norm, Tensor):
+        if norm.ndim > 1 or norm.numel() not in (1, heads):
+            raise ValueError(
+                f"key_norm has shape {tuple(norm.shape)}; expected 1 value or one a head ({heads})"
+            )
+    elif norm is not None and not norm > 0:
+        raise ValueError(f"key_norm = {norm:g}; expected a positive number")
 
 
 def _spread(name: str, t: Tensor, heads: int) -> Tensor:
@@ -140,8 +153,9 @@ def _check_kind(
 
 
 def _mask(mask: Tensor, B: int, H: int, N: int, M: int) -> Tensor:
-    if mask.dtype != torch.bool:
-        raise TypeError(f"mask has dtype {mask.dtype}; expected torch.bool, True = may attend")
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = f"dtype {mask.dtype}" if isinstance(mask, Tensor) else type(mask).__name__
+        raise TypeError(f"mask has {got}; expected torch.bool, True = may attend")
     full = (B, H, N, M)
     shape = (1,) * (4 - mask.ndim) + tuple(mask.shape)
     if mask.ndim > 4 or any(have not in (1, want) for have, want in zip(shape, full, strict=True)):
@@ -156,10 +170,18 @@ def _check_other(other: Tensor | LowRank | None, B: int, H: int, N: int, M: int)
     if other is None:
         return
     if isinstance(other, LowRank):
-        if other.left.shape[-2] != N or other.right.shape[-2] != M:
+        for name, side, tokens in (("left", other.left, N), ("right", other.right, M)):
+            shape = (1,) * (4 - side.ndim) + tuple(side.shape)
+            fits = len(shape) == 4 and shape[0] in (1, B) and shape[1] in (1, H)
+            if side.ndim < 2 or not fits or shape[2] != tokens:
+                raise ValueError(
+                    f"other.{name} has shape {tuple(side.shape)}; expected (…, {tokens}, rank) "
+                    f"that broadcasts over {B} × {H} heads"
+                )
+        if other.left.shape[-1] != other.right.shape[-1]:
             raise ValueError(
-                f"other is LowRank of {other.left.shape[-2]} × {other.right.shape[-2]}; "
-                f"expected {N} × {M}"
+                f"other has ranks {other.left.shape[-1]} and {other.right.shape[-1]}; "
+                "expected the same on both sides"
             )
         return
     if not isinstance(other, Tensor) or not other.is_floating_point():
@@ -187,7 +209,13 @@ def _neighbours(neighbours: str | Tensor, B: int, H: int, N: int) -> str | Tenso
     if n.ndim == 3:
         n = n.unsqueeze(1)  # (B, N, K): the same for all heads
     n = n.reshape((1,) * (4 - n.ndim) + n.shape)
-    if n.ndim != 4 or n.shape[0] not in (1, B) or n.shape[1] not in (1, H) or n.shape[2] != N:
+    if (
+        n.ndim != 4
+        or n.shape[3] == 0
+        or n.shape[0] not in (1, B)
+        or n.shape[1] not in (1, H)
+        or n.shape[2] != N
+    ):
         raise ValueError(
             f"neighbours has shape {tuple(neighbours.shape)}; expected (N, K), (B, N, K) or "
             f"(B, heads or 1, N, K) with B = {B}, N = {N}"

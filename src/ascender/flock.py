@@ -62,7 +62,8 @@ class Flock:
     @lazy
     def key_unit(self) -> Float[Tensor, "B G M d"]:
         """k̃."""
-        return self.heading_keys.to(self.wide) * self.key_scale
+        keys = self.heading_keys.to(self.wide)
+        return unit(keys) if self.key_norm is None else keys * self.key_scale
 
     @lazy
     def h_unit(self) -> tuple[Tensor, Tensor]:

@@ -58,7 +58,7 @@ def compact(flock: Flock) -> Tensor:
     other = flock.other_dense
     if other is not None:
         other = other.to(q.dtype).reshape((1,) * (4 - other.ndim) + other.shape)
-    keys = k * flock.key_scale if flock.bare is None else flock.key_unit
+    keys = flock.key_unit
     out = _Compact.apply(_masks(flock), q, k, keys, v, z_q, z_k, h_q, h_k, other, *numbers)
     return out.to(flock.q.dtype)
 

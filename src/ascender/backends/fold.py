@@ -142,7 +142,7 @@ def _plain(flock: Flock) -> list[tuple[Tensor, Tensor]]:
         return []
     if isinstance(other, LowRank):
         return [(_to_four(other.left), _to_four(other.right))]
-    right = _to_four(other).mT  # (…, 1, M): one column
+    right = _to_four(other).expand(-1, -1, -1, flock.vis.M).mT  # (…, 1, M): one column
     return [(torch.ones_like(flock.q[:, :1, :, :1]), right)]
 
 

@@ -54,11 +54,13 @@ class Rules:
                 )
         for name in NUMBERS:
             self._check_number(name, getattr(self, name))
-        for size in self.sizes():
-            if size < 1:
-                raise ValueError(f"k = {size}; expected at least 1 neighbour")
+        sizes = self.sizes()
+        if not sizes or min(sizes) < 1:
+            raise ValueError(f"k = {min(sizes, default=self.k)}; expected at least 1 neighbour")
 
     def _check_number(self, name: str, value: Number) -> None:
+        if not isinstance(value, int | float | Tensor):
+            raise TypeError(f"{name} is {value!r}; expected a number or one value a head")
         if isinstance(value, Tensor):
             if value.ndim > 1:
                 raise ValueError(
@@ -97,7 +99,11 @@ class Rules:
         """k as a tuple: one entry, or one a head."""
         if isinstance(self.k, int):
             return (self.k,)
-        return tuple(int(x) for x in (self.k.tolist() if isinstance(self.k, Tensor) else self.k))
+        if isinstance(self.k, Tensor):
+            return tuple(int(x) for x in self.k.flatten().tolist() if x == int(x)) or (0,)
+        if isinstance(self.k, str | float) or not all(isinstance(x, int) for x in self.k):
+            raise TypeError(f"k = {self.k!r}; expected an int, or one a head")
+        return tuple(self.k)
 
     def one_kernel(self) -> bool:
         """Whether separation and cohesion share τ, so that one pass serves both."""
