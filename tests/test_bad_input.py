@@ -279,3 +279,35 @@ def test_nan_in_a_bias_for_padding_spoils_nothing(backend, device):
     x = case("padded left", "key-bias", device=device)
     bias = x.leaves["bias"].masked_fill(~x.masks["mask"].mT, math.nan)
     assert outputs_gap(x, run(x.but(bias=bias), backend), run(x, backend)) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("numbers", "error", "words"),
+    [
+        ({"k": "3"}, TypeError, ("k = '3'", "expected an int")),
+        ({"k": 2.5}, TypeError, ("k = 2.5", "expected an int")),
+        ({"k": []}, ValueError, ("k = []", "at least 1 neighbour")),
+        ({"omega_sep": "x"}, TypeError, ("omega_sep is 'x'", "expected a number")),
+    ],
+)
+def test_kinds_of_numbers(numbers, error, words):
+    with refuses(error, *words):
+        Rules(**numbers)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"mask": [True]}, ("mask has list", "expected torch.bool")),
+        ({"rules": None}, ("rules is NoneType", "expected Rules")),
+        ({"bare": rand(B, H, N, D).double()}, ("bare has dtype torch.float64", "torch.float32")),
+    ],
+)
+def test_kinds_of_arguments(changes, words):
+    with refuses(TypeError, *words):
+        asc_attention(**tokens(**changes))
+
+
+def test_a_list_of_nobody():
+    with refuses(ValueError, "neighbours has shape (11, 0)", "expected (N, K)"):
+        asc_attention(**tokens(neighbours=torch.zeros(N, 0, dtype=torch.long)))

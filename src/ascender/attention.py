@@ -70,7 +70,7 @@ def asc_attention(
     neighbours "semantic", "scores", or indices (N, K), (B, N, K) or (B, heads, N, K); −1 = none
     bare       the keys before rotation, where k is rotated: alignment uses these
     key_norm   the one length of all keys of a head (QK-norm): alignment then costs no width
-    backend    "auto", "dense", "folded", "windowed" or "decode"
+    backend    "auto", "dense", "compact", "folded", "windowed" or "decode"
 
     Returns out, or (out, Parts) with return_parts (dense).
     """
@@ -110,11 +110,23 @@ def attend(flock: Flock, backend: str, return_parts: bool = False) -> Any:
 
 def _run(flock: Flock, name: str) -> Tensor:
     out = BACKENDS[name](flock)
-    geometry = (flock.z_q, flock.z_k, flock.h_q, flock.h_k)  # may be bad and not in out
-    if bool(torch.isnan(out).any()) or not all(bool(t.sum().isfinite()) for t in geometry):
+    if bool(torch.isnan(out).any()) or not _geometry_is_finite(flock):
         flock, spoilt = flock.without_bad()
         out = BACKENDS[name](flock).masked_fill(spoilt[..., None], torch.nan)
     return out
+
+
+def _geometry_is_finite(flock: Flock) -> bool:
+    """Whether z and h are; looked at only where a NaN in them need not have reached the output."""
+    r = flock.rules
+    if (
+        isinstance(flock.neighbours, str)
+        and flock.neighbours == "semantic"
+        and r.active("sep")
+        and r.active("coh")
+    ):
+        return True  # a NaN in h is the largest cosine, one in z is in every centre
+    return all(bool(t.sum().isfinite()) for t in (flock.z_q, flock.z_k, flock.h_q, flock.h_k))
 
 
 def refusal(flock: Flock, backend: str) -> str | None:
