@@ -93,10 +93,11 @@ def _by_threshold(scores: Float[Tensor, "... m"], K: int) -> Int[Tensor, "... K"
     else:  # numpy lets go of the interpreter while it partitions
         halves = np.array_split(rows, max(1, torch.get_num_threads()))
         threshold = np.concatenate(list(_pool().map(lambda part: _kth(part, m - K), halves)))
-    places = (flat >= torch.from_numpy(threshold)).nonzero()[:, 1]
-    if places.numel() != flat.shape[0] * K or bool(np.isneginf(threshold).any()):
+    places = np.flatnonzero(rows >= threshold)
+    if places.size != rows.shape[0] * K or bool(np.isneginf(threshold).any()):
         return None
-    return places.view(*scores.shape[:-1], K)
+    index = places.reshape(-1, K) - m * np.arange(rows.shape[0])[:, None]
+    return torch.from_numpy(index).view(*scores.shape[:-1], K)
 
 
 def _kth(rows: np.ndarray, place: int) -> np.ndarray:

@@ -187,15 +187,15 @@ class Blocks(Layout):
         p, j = self.positions
         heads = max(x.shape[1], len(sizes), self.visible.shape[1])
         rows, keys = (t.expand(-1, heads, -1, -1, -1) for t in (self.rows(x), self.keys(y)))
-        mates = self.visible & (p[:, :, None] != j[:, None, :])
+        stranger = ~(self.visible & (p[:, :, None] != j[:, None, :]))
+        hide = x.new_zeros(stranger.shape).masked_fill_(stranger, -torch.inf)
         B, S = rows.shape[0], keys.shape[-2]
         step = max(1, HELD // (B * heads * self.L * S))
         found = []
         for c in range(0, self.C, step):
             some = slice(c, c + step)
             scores = rows[:, :, some] @ keys[:, :, some].contiguous().mT
-            scores.masked_fill_(~mates[:, :, some], -torch.inf)
-            index = nb.best(scores, sizes)
+            index = nb.best(scores.add_(hide[:, :, some]), sizes)
             here = j[some].view(1, 1, -1, 1, S).expand(*index.shape[:-1], -1)
             found.append(torch.where(index < 0, -1, here.gather(-1, index.clamp_min(0))))
         return self.unrows(torch.cat(found, 2))
