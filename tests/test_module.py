@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 from ascender import AscenderAttention, Cache, Rules, asc_attention
+from ascender.attention import choose
+from ascender.checks import enter
 from ascender.neighbours import grid
 
 B, N, DIM, HEADS = 2, 23, 24, 3
@@ -307,3 +309,19 @@ def test_bad_masks_and_caches():
         make(window=4)(x, cache=Cache())
     with pytest.raises(ValueError, match="n_global = 2 without a window"):
         Cache(n_global=2)
+
+
+@pytest.mark.parametrize(
+    ("n", "options", "want"),
+    [
+        (23, {}, "compact"),
+        (256, {}, "folded"),
+        (256, {"window": 128}, "compact"),
+        (600, {"window": 400}, "windowed"),
+        (600, {"mask": torch.ones(600, 600, dtype=torch.bool)}, "dense"),
+    ],
+)
+def test_what_auto_takes(n, options, want):
+    q, z = torch.randn(1, 2, n, 4), torch.randn(1, 1, n, 3)
+    flock = enter(q, q, q, z, z, rules=Rules(k=2), **options)
+    assert choose(flock) == want

@@ -175,10 +175,9 @@ def choose(flock: Flock) -> str:
     order = []
     if vis.N <= 8 < vis.M:
         order.append("decode")
-    if vis.window is not None and 2 * vis.window < vis.N and vis.N * vis.M > SMALL:
-        order.append("windowed")
-    if vis.N * vis.M > SMALL:
-        order.append("folded")
+    small = SMALL if vis.window is None else 4 * SMALL  # blocks pay off later than the fold
+    if small < vis.N * vis.M:
+        order.append("folded" if vis.window is None else "windowed")
     elif not torch.compiler.is_compiling():  # a compiler fuses the dense path itself
         order.append("compact")
     for name in order:
