@@ -286,6 +286,7 @@ def test_nan_in_a_bias_for_padding_spoils_nothing(backend, device):
     [
         ({"k": "3"}, TypeError, ("k = '3'", "expected an int")),
         ({"k": 2.5}, TypeError, ("k = 2.5", "expected an int")),
+        ({"k": torch.tensor([1.5, 2.0])}, TypeError, ("k = tensor([1.5", "expected an int")),
         ({"k": []}, ValueError, ("k = []", "at least 1 neighbour")),
         ({"omega_sep": "x"}, TypeError, ("omega_sep is 'x'", "expected a number")),
     ],

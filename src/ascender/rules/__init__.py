@@ -100,10 +100,12 @@ class Rules:
         if isinstance(self.k, int):
             return (self.k,)
         if isinstance(self.k, Tensor):
-            return tuple(int(x) for x in self.k.flatten().tolist() if x == int(x)) or (0,)
-        if isinstance(self.k, str | float) or not all(isinstance(x, int) for x in self.k):
+            listed = self.k.flatten().tolist()
+        else:
+            listed = [self.k] if isinstance(self.k, str | float) else list(self.k)
+        if not all(isinstance(x, int) for x in listed):
             raise TypeError(f"k = {self.k!r}; expected an int, or one a head")
-        return tuple(self.k)
+        return tuple(listed)
 
     def one_kernel(self) -> bool:
         """Whether separation and cohesion share τ, so that one pass serves both."""
