@@ -16,7 +16,7 @@ from ascender.backends.dense import dense
 from ascender.backends.folded import folded
 from ascender.backends.windowed import Blocks, windowed
 from ascender.checks import enter
-from ascender.combine import LowRank, Parts
+from ascender.combine import LowRank, Parts, folds
 from ascender.flock import Flock
 from ascender.neighbours import inside_transform
 from ascender.rules import Rules
@@ -136,6 +136,8 @@ def refusal(flock: Flock, backend: str) -> str | None:
         return None
     if flock.dropout:
         return f"dropout = {flock.dropout} needs the weights; expected backend='dense' or dropout=0"
+    if flock.pair_values is not None:
+        return "values of pairs (Shaw) need the weights; expected backend='dense'"
     if rules.separation_scope == "all" and rules.active("sep"):
         return "separation_scope='all' needs the whole matrix; expected backend='dense'"
     if flock.q.dtype == torch.float16 and flock.q.device.type == "cpu":
@@ -143,7 +145,7 @@ def refusal(flock: Flock, backend: str) -> str | None:
     if backend in ("decode", "compact"):
         return None
     other = flock.other
-    if isinstance(other, Tensor) and other.ndim > 1 and other.shape[-2] != 1:
+    if isinstance(other, Tensor) and not folds(other):
         return (
             f"other of shape {tuple(other.shape)} is a matrix of scores; expected LowRank, a "
             "(…, 1, M) tensor, or backend='dense'"

@@ -1,4 +1,4 @@
-"""What decoding remembers: keys, values, coordinates and semantic directions of past tokens.
+"""What decoding remembers of past tokens.
 
     cache = Cache()                          everything, for exact decoding
     cache = Cache(window=128, n_global=4)    the last 128 tokens and the first 4: endless streams
@@ -9,8 +9,10 @@ token may see and holds at most 2 (window + globals) tokens beyond a call's own.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from ascender.flock import Flock
@@ -18,62 +20,43 @@ from ascender.geometry import FLOOR, lift, unit, wide
 from ascender.rules import Rules
 from ascender.visibility import Visibility
 
-NAMES = ("k", "v", "z", "h", "bare", "scale", "real")
 
-
-class Cache:
-    """The past of one attention layer. `len(cache)` is the number of tokens seen so far."""
+class KVCache:
+    """Named streams (B, ·, tokens, ·) of one attention layer: keys, values, and what else a row
+    needs of its past. `len(cache)` is the number of tokens seen so far."""
 
     def __init__(self, window: int | None = None, n_global: int = 0) -> None:
         if n_global and window is None:
             raise ValueError(f"n_global = {n_global} without a window; expected window=…")
         self.window, self.n_global = window, n_global
-        self.seen = 0  # tokens ever appended
+        self.seen = 0  # tokens ever kept
         self.held = 0  # tokens in the buffers
         self._buffers: dict[str, Tensor] = {}
-        self._origin: Tensor | None = None
 
     def __len__(self) -> int:
         return self.seen
 
-    def append(
-        self,
-        k: Float[Tensor, "B G n d"],
-        v: Float[Tensor, "B G n e"],
-        z: Float[Tensor, "B Z n z"],
-        h: Float[Tensor, "B A n a"],
-        *,
-        bare: Float[Tensor, "B G n d"] | None = None,
-        key_norm: float | Tensor | None = None,
-        mask: Bool[Tensor, "B n"] | None = None,
-    ) -> None:
+    def __getitem__(self, name: str) -> Shaped[Tensor, "B G M w"]:
+        """A stream's tokens."""
+        return self._buffers[name][:, :, : self.held]
+
+    def keep(self, mask: Bool[Tensor, "B n"] | None = None, **streams: Tensor) -> None:
         """Remember n more tokens. `mask`: False where a token is padding."""
-        n, acc = k.shape[2], wide(k.dtype)
-        if self._origin is None:
-            self._origin = z[..., :1, :].to(acc).detach()
-        new = {"k": k, "v": v, "z": lift(z.to(acc) - self._origin), "h": unit(h.to(acc))}
-        if bare is not None:
-            new["bare"] = bare
-        if key_norm is None:
-            keys = (k if bare is None else bare).to(acc)
-            norm = torch.linalg.vector_norm(keys, dim=-1, keepdim=True)
-            new["scale"] = 1 / norm.clamp_min(FLOOR)
+        some = next(iter(streams.values()))
+        B, n, device = some.shape[0], some.shape[2], some.device
         if mask is not None and "real" not in self._buffers and self.held:
-            self._put_real(torch.ones(k.shape[0], self.held, dtype=torch.bool, device=k.device))
+            held, self.held = self.held, 0
+            self._write("real", torch.ones(B, 1, held, 1, dtype=torch.bool, device=device))
+            self.held = held
         if mask is not None or "real" in self._buffers:
-            real = mask if mask is not None else k.new_ones(k.shape[0], n, dtype=torch.bool)
-            new["real"] = real[:, None, :, None]
+            real = torch.ones(B, n, dtype=torch.bool, device=device) if mask is None else mask
+            streams["real"] = real[:, None, :, None]
         if self.window is not None and self.held > 2 * (self.window + self.n_global):
             self._forget()
-        for name, t in new.items():
+        for name, t in streams.items():
             self._write(name, t)
         self.held += n
         self.seen += n
-
-    def _put_real(self, real: Bool[Tensor, "B n"]) -> None:
-        held, self.held = self.held, 0
-        self._write("real", real[:, None, :, None])
-        self.held = held
 
     def _write(self, name: str, t: Tensor) -> None:
         end = self.held + t.shape[2]
@@ -105,13 +88,11 @@ class Cache:
     def reorder(self, index: Int[Tensor, "b"]) -> None:
         """Follow the beams: batch row b becomes what row index[b] was."""
         self._buffers = {name: t.index_select(0, index) for name, t in self._buffers.items()}
-        if self._origin is not None:
-            self._origin = self._origin.index_select(0, index)
 
     @property
     def positions(self) -> Int[Tensor, "M"]:
         """The position of every token held."""
-        device = self._buffers["k"].device
+        device = next(iter(self._buffers.values())).device
         tail = torch.arange(self.seen - self.held, self.seen, device=device)
         if self.seen > self.held:  # globals stand in front of the tail
             tail[: self.n_global] = torch.arange(self.n_global, device=device)
@@ -121,6 +102,51 @@ class Cache:
         """Memory of the buffers."""
         return sum(t.numel() * t.element_size() for t in self._buffers.values())
 
+    def visibility(self, n: int) -> Visibility:
+        """The newest n tokens as queries against everything held."""
+        j = self.positions
+        real = self["real"].mT if "real" in self._buffers else None
+        return Visibility(
+            j[-n:], j, causal=True, window=self.window, n_global=self.n_global, mask=real
+        )
+
+
+class Cache(KVCache):
+    """What the rules need: keys and their lengths, values, coordinates, semantic directions."""
+
+    def __init__(self, window: int | None = None, n_global: int = 0) -> None:
+        super().__init__(window, n_global)
+        self._origin: Tensor | None = None
+
+    def append(
+        self,
+        k: Float[Tensor, "B G n d"],
+        v: Float[Tensor, "B G n e"],
+        z: Float[Tensor, "B Z n z"],
+        h: Float[Tensor, "B A n a"],
+        *,
+        bare: Float[Tensor, "B G n d"] | None = None,
+        key_norm: float | Tensor | None = None,
+        mask: Bool[Tensor, "B n"] | None = None,
+    ) -> None:
+        """Remember n more tokens. `mask`: False where a token is padding."""
+        acc = wide(k.dtype)
+        if self._origin is None:
+            self._origin = z[..., :1, :].to(acc).detach()
+        new = {"k": k, "v": v, "z": lift(z.to(acc) - self._origin), "h": unit(h.to(acc))}
+        if bare is not None:
+            new["bare"] = bare
+        if key_norm is None:
+            keys = (k if bare is None else bare).to(acc)
+            norm = torch.linalg.vector_norm(keys, dim=-1, keepdim=True)
+            new["scale"] = 1 / norm.clamp_min(FLOOR)
+        self.keep(mask, **new)
+
+    def reorder(self, index: Int[Tensor, "b"]) -> None:
+        super().reorder(index)
+        if self._origin is not None:
+            self._origin = self._origin.index_select(0, index)
+
     def flock(
         self,
         q: Float[Tensor, "B H n d"],
@@ -129,21 +155,14 @@ class Cache:
         *,
         rules: Rules,
         key_norm: float | Tensor | None = None,
-        other: Tensor | None = None,
-        neighbours: str | Tensor = "semantic",
+        **options: Any,
     ) -> Flock:
         """The newest n tokens as queries against everything held."""
-        held = {name: t[:, :, : self.held] for name, t in self._buffers.items()}
-        j = self.positions
-        real = held.get("real")
-        vis = Visibility(
-            j[-q.shape[2] :], j, causal=True, window=self.window, n_global=self.n_global,
-            mask=None if real is None else real.mT,
-        )  # fmt: skip
+        held = {name: self[name] for name in self._buffers}
         assert self._origin is not None
         flock = Flock(
-            q, held["k"], held["v"], z_q, held["z"][..., :-1], h_q, held["h"], rules=rules, vis=vis,
-            other=other, neighbours=neighbours, bare=held.get("bare"), key_norm=key_norm,
+            q, held["k"], held["v"], z_q, held["z"][..., :-1], h_q, held["h"], rules=rules,
+            vis=self.visibility(q.shape[2]), bare=held.get("bare"), key_norm=key_norm, **options,
         )  # fmt: skip
         acc = wide(q.dtype)
         known: dict[str, object] = {

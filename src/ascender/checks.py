@@ -3,6 +3,8 @@ was expected. Nothing behind it checks again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -18,7 +20,7 @@ def enter(
     window: int | None = None, n_global: int = 0, mask: Tensor | None = None,
     other: Tensor | LowRank | None = None, neighbours: str | Tensor = "semantic",
     cross: bool = False, bare: Tensor | None = None, key_norm: float | Tensor | None = None,
-    dropout: float = 0.0,
+    dropout: float = 0.0, pair_values: Callable[[Tensor], Tensor | None] | None = None,
 ) -> Flock:  # fmt: skip
     """The checked call."""
     for name, t in (("q", q), ("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q)):
@@ -34,18 +36,29 @@ def enter(
         raise TypeError(f"rules is {type(rules).__name__}; expected Rules(…)")
     rules.check_heads(H)
     _check_key_norm(key_norm, H)
-    _check_kind(N, M, causal, window, n_global, cross)
+    vis = look(
+        q, M, causal=causal, window=window, n_global=n_global, mask=mask, cross=cross
+    )  # fmt: skip
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout = {dropout}; expected a number in [0, 1)")
-    vis = Visibility.of(
-        N, M, device=q.device, causal=causal, window=window, n_global=n_global, cross=cross,
-        mask=None if mask is None else _mask(mask, B, H, N, M),
-    )  # fmt: skip
-    _check_other(other, B, H, N, M)
+    check_other(other, B, H, N, M)
     return Flock(
         q, k, v, z_q, z_k, h_q, h_k, rules=rules, vis=vis, other=other,
-        neighbours=_neighbours(neighbours, B, H, N), bare=bare, key_norm=key_norm,
-        dropout=dropout,
+        neighbours=lists(neighbours, B, H, N), bare=bare, key_norm=key_norm,
+        dropout=dropout, pair_values=pair_values,
+    )  # fmt: skip
+
+
+def look(
+    q: Tensor, M: int, *, causal: bool = False, window: int | None = None, n_global: int = 0,
+    mask: Tensor | None = None, cross: bool = False,
+) -> Visibility:  # fmt: skip
+    """Who may look at whom, for the queries q (B, H, N, ·) and M keys."""
+    B, H, N = q.shape[:3]
+    _check_kind(N, M, causal, window, n_global, cross)
+    return Visibility.of(
+        N, M, device=q.device, causal=causal, window=window, n_global=n_global, cross=cross,
+        mask=None if mask is None else _mask(mask, B, H, N, M),
     )  # fmt: skip
 
 
@@ -166,7 +179,7 @@ def _mask(mask: Tensor, B: int, H: int, N: int, M: int) -> Tensor:
     return mask if shape[-1] == M else mask.expand(-1, -1, -1, M)
 
 
-def _check_other(other: Tensor | LowRank | None, B: int, H: int, N: int, M: int) -> None:
+def check_other(other: Tensor | LowRank | None, B: int, H: int, N: int, M: int) -> None:
     if other is None:
         return
     if isinstance(other, LowRank):
@@ -195,7 +208,7 @@ def _check_other(other: Tensor | LowRank | None, B: int, H: int, N: int, M: int)
         )
 
 
-def _neighbours(neighbours: str | Tensor, B: int, H: int, N: int) -> str | Tensor:
+def lists(neighbours: str | Tensor, B: int, H: int, N: int) -> str | Tensor:
     if isinstance(neighbours, str):
         if neighbours not in CHOICES:
             raise ValueError(

@@ -48,6 +48,49 @@ class LowRank:
         return self.left @ self.right.transpose(-1, -2)
 
 
+Bias = Tensor | LowRank | None
+
+
+def four(t: Tensor) -> Tensor:
+    """With leading axes of 1 up to four."""
+    return t.reshape((1,) * (4 - t.ndim) + t.shape)
+
+
+def folds(other: Bias) -> bool:
+    """Whether a bias is a few columns of q and k: LowRank, or the same for every row."""
+    return not isinstance(other, Tensor) or four(other).shape[-2] == 1
+
+
+def columns(other: Tensor | LowRank, N: int, M: int) -> tuple[Tensor, Tensor]:
+    """A bias that folds, as what it adds to q (…, N, r) and to k (…, M, r)."""
+    if isinstance(other, LowRank):
+        return four(other.left), four(other.right)
+    right = four(other).expand(-1, -1, -1, M).mT
+    return torch.ones_like(right[:, :, :1]).expand(-1, -1, N, -1), right
+
+
+def add_bias(a: Bias, b: Bias) -> Bias:
+    """a + b, folding as long as both do."""
+    if a is None or b is None:
+        return b if a is None else a
+    if isinstance(a, LowRank) or isinstance(b, LowRank):
+        if not (folds(a) and folds(b)):
+            x, y = (t.dense() if isinstance(t, LowRank) else t for t in (a, b))
+            return x + y
+        low = a if isinstance(a, LowRank) else b
+        assert isinstance(low, LowRank)
+        N, M = low.left.shape[-2], low.right.shape[-2]
+        left, right = zip(*(columns(t, N, M) for t in (a, b)), strict=True)
+        return LowRank(_beside(*left), _beside(*right))
+    return a + b
+
+
+def _beside(x: Tensor, y: Tensor) -> Tensor:
+    """Columns side by side, leading axes broadcast."""
+    lead = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    return torch.cat([t.expand(*lead, -1) for t in (x, y)], -1)
+
+
 def row_moments(
     r: Float[Tensor, "B H N M"], visible: Bool[Tensor, "#B #H N M"]
 ) -> tuple[Float[Tensor, "B H N 1"], Float[Tensor, "B H N 1"]]:

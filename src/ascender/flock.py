@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender import neighbours as nb
-from ascender.combine import LowRank
+from ascender.combine import LowRank, four
 from ascender.geometry import FLOOR, anchor, lift, middle, unit, wide
 from ascender.lazy import lazy
 from ascender.rules import Rules
@@ -39,6 +40,7 @@ class Flock:
     bare: Float[Tensor, "B G M d"] | None = None
     key_norm: float | Float[Tensor, "H"] | None = None
     dropout: float = 0.0
+    pair_values: Callable[[Tensor], Tensor | None] | None = None  # from A, what pairs add to out
 
     @property
     def wide(self) -> torch.dtype:
@@ -139,7 +141,7 @@ class Flock:
             vis = replace(vis, mask=cut(cut(mask, -2, which), 1, heads))
         other = self.other_dense
         if other is not None:
-            other = cut(cut(_four(other), -2, which), 1, heads)
+            other = cut(cut(four(other), -2, which), 1, heads)
         near = self.neighbours
         per_head: dict[str, Any] = {
             name: value[heads]
@@ -196,11 +198,11 @@ class Flock:
         bad_k = _bad(*keys).expand(B, H, -1)
         other = self.other
         if isinstance(other, LowRank):
-            bad_q, bad_k = bad_q | _bad(_four(other.left)), bad_k | _bad(_four(other.right))
+            bad_q, bad_k = bad_q | _bad(four(other.left)), bad_k | _bad(four(other.right))
             finite = (torch.nan_to_num(t, 0, 0, 0) for t in (other.left, other.right))
             other = LowRank(*finite)
-        elif other is not None and _four(other).shape[-2] == 1:
-            bad_k = bad_k | ~torch.isfinite(_four(other)).all(-2)
+        elif other is not None and four(other).shape[-2] == 1:
+            bad_k = bad_k | ~torch.isfinite(four(other)).all(-2)
             other = torch.nan_to_num(other, 0, 0, 0)
 
         def clean(t: Tensor, bad: Tensor) -> Tensor:
@@ -227,7 +229,3 @@ def _bad(*tensors: Tensor) -> Tensor:
         bad = here if bad is None else bad | here
     assert bad is not None
     return bad
-
-
-def _four(t: Tensor) -> Tensor:
-    return t.reshape((1,) * (4 - t.ndim) + t.shape)

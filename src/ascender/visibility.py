@@ -74,6 +74,11 @@ class Visibility:
         return seen.reshape((1,) * (4 - seen.ndim) + seen.shape) if seen.ndim < 4 else seen
 
     @lazy
+    def count(self) -> Int[Tensor, "#B #H #N 1"]:
+        """|V(i)|."""
+        return self.visible.sum(-1, keepdim=True)
+
+    @lazy
     def flockmates(self) -> Bool[Tensor, "... N M"]:
         """P as a matrix."""
         if self.cross:

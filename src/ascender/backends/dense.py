@@ -38,6 +38,8 @@ def dense(flock: Flock) -> tuple[Float[Tensor, "B H N e"], Parts]:
     weights = weights.masked_fill(spoilt[..., None] & V, torch.nan)
     dropped = F.dropout(weights, flock.dropout) if flock.dropout else weights
     out = dropped.to(flock.v.dtype) @ flock.v
+    if flock.pair_values is not None and (more := flock.pair_values(dropped)) is not None:
+        out = out + more.to(out.dtype)
     out = out.masked_fill(spoilt[..., None], torch.nan)
     return out, Parts(**terms, total=total.masked_fill(~V, 0), weights=weights)
 

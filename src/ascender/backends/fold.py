@@ -32,7 +32,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ascender.backends.bags import Lists
 from ascender.backends.dense import dense
-from ascender.combine import LowRank, masked_softmax, slope
+from ascender.combine import columns, masked_softmax, slope
 from ascender.flock import Flock
 from ascender.geometry import kernel, lift, probe
 from ascender.lazy import lazy
@@ -103,7 +103,8 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
         c, gate = crowd.centre
         x = probe(c) / r.at("tau_coh", c)
         scores.append(Score(r.strength("coh", c) * gate, x, flock.z_lifted))
-    out, lse, at = layout.weigh(flock, scores, _plain(flock))
+    plain = [] if flock.other is None else [columns(flock.other, flock.vis.N, flock.vis.M)]
+    out, lse, at = layout.weigh(flock, scores, plain)
     if r.active("sep"):
         out = _separate(flock, layout, crowd, at, out, lse)
     return out.to(flock.v.dtype).masked_fill(layout.count == 0, 0)
@@ -133,17 +134,6 @@ def crowd_once(flock: Flock, layout: Layout) -> dict[str, Any]:
     if r.local_scope == "visible" and single["tau_sep"] and r.active("sep"):
         known["sep_pass"] = crowd.sep_pass
     return known
-
-
-def _plain(flock: Flock) -> list[tuple[Tensor, Tensor]]:
-    """A bias that folds, as the columns it takes."""
-    other = flock.other
-    if other is None:
-        return []
-    if isinstance(other, LowRank):
-        return [(_to_four(other.left), _to_four(other.right))]
-    right = _to_four(other).expand(-1, -1, -1, flock.vis.M).mT  # (…, 1, M): one column
-    return [(torch.ones_like(flock.q[:, :1, :, :1]), right)]
 
 
 class _Crowd:
@@ -223,10 +213,6 @@ class _Crowd:
         mass = mass.masked_fill(self.layout.count == 0, 0)
         own = kernel(self.flock.own[0], tau) * self.flock.vis.self_visible[..., None]
         return (mass - own).clamp_min(0)
-
-
-def _to_four(t: Tensor) -> Tensor:
-    return t.reshape((1,) * (4 - t.ndim) + t.shape)
 
 
 def _separate(

@@ -1,0 +1,1 @@
+"""What ASCender is compared with: attention objects for the same slot."""

@@ -1,0 +1,297 @@
+"""The slot: one place, one signature, for everything that shapes attention.
+
+    x ─ embed ─ W_Q, W_K, W_V ─ rotate ─ mix ─ W_O ─ y
+          └──────── position ────┴─ bias ──┘
+                                 normalizer
+
+An attention object says how rows meet keys (`mix`); the projections, the position, the
+normaliser, masks and caches are the same for all. A baseline differs from ours by one object:
+
+    AscenderAttention(64, 4, position="rope")      Performer(64, 4, position="rope")
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
+
+from ascender.cache import KVCache
+from ascender.checks import check_other, look
+from ascender.combine import LowRank, Parts, add_bias
+from ascender.normalizers import NORMALIZERS, Normalizer
+from ascender.normalizers import normalizer as make_normalizer
+from ascender.positions import POSITIONS, Position
+from ascender.positions import position as make_position
+from ascender.visibility import Visibility
+
+WAYS = ("embed", "rotate", "bias", "scores", "values")  # in which a position can act
+
+
+class Unsupported(ValueError):
+    """A combination that cannot be had; the message names what can."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What one pass asks for: rows q (B, H, N, d), keys and values (B, G, M, ·) with G dividing H,
+    who sees whom, and everything else that shapes the scores. `more` is what the attention's own
+    `project` added."""
+
+    q: Float[Tensor, "B H N d"]
+    k: Float[Tensor, "B G M d"]
+    v: Float[Tensor, "B G M e"]
+    vis: Visibility
+    position: Position
+    other: Tensor | LowRank | None = None
+    neighbours: str | Int[Tensor, "..."] | None = None
+    bare: Float[Tensor, "B G M d"] | None = None  # the keys before rotation
+    dropout: float = 0.0
+    backend: str = "auto"
+    cache: Any = None
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def pair_values(self, weights: Tensor) -> Tensor | None:
+        """Σ_j A_ij a^V_ij, where the position has values of pairs (Shaw)."""
+        return None if self.vis.cross else self.position.values(weights, self.vis.p, self.vis.j)
+
+
+def ways(kind: type[Position]) -> list[str]:
+    """How a position acts: the methods it has of its own."""
+    return [w for w in WAYS if getattr(kind, w) is not getattr(Position, w)]
+
+
+class Attention(nn.Module, ABC):
+    """Multi-head attention with a hole in the middle.
+
+    heads       query heads; kv_heads ≤ heads groups keys and values
+    position    none, rope, alibi, t5, shaw, learned, sinusoidal, or a Position
+    normalizer  softmax, ssmax, topk, sparsemax, entmax15, length, or a Normalizer
+    window, n_global   look w tokens around, and at the first g tokens (where `windows`)
+    dropout     on the weights while training
+    """
+
+    name: str
+    windows = False  # whether window=… means anything here
+    serves: tuple[str, ...] = WAYS  # the ways of a position it can take
+    softmax_only = False  # whether it never has the scores to normalise otherwise
+    decodes = True
+
+    def __init__(
+        self, dim: int, heads: int, *, head_dim: int | None = None, kv_heads: int | None = None,
+        window: int | None = None, n_global: int = 0, dropout: float = 0.0, bias: bool = False,
+        context_dim: int | None = None, position: str | Position | None = None,
+        normalizer: str | Normalizer | None = None, backend: str = "auto",
+    ) -> None:  # fmt: skip
+        super().__init__()
+        kv_heads = heads if kv_heads is None else kv_heads
+        if heads < 1 or (head_dim is None and dim % heads):
+            raise ValueError(f"heads = {heads}; expected a divisor of dim = {dim}, or head_dim=…")
+        if kv_heads < 1 or heads % kv_heads:
+            raise ValueError(f"kv_heads = {kv_heads}; expected a divisor of heads = {heads}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout = {dropout}; expected a number in [0, 1)")
+        self.dim, self.heads, self.kv_heads = dim, heads, kv_heads
+        self.head_dim = dim // heads if head_dim is None else head_dim
+        self.window, self.n_global = window, n_global
+        self.dropout, self.backend = dropout, backend
+        self.source = dim if context_dim is None else context_dim
+        self.position = make_position(position, dim=dim, heads=heads, head_dim=self.head_dim)
+        self.normalizer = make_normalizer(normalizer, heads=heads)
+        self.check_fit()
+        self.W_Q = nn.Linear(dim, heads * self.head_dim, bias=bias)
+        self.W_K = nn.Linear(self.source, kv_heads * self.head_dim, bias=bias)
+        self.W_V = nn.Linear(self.source, kv_heads * self.head_dim, bias=bias)
+        self.W_O = nn.Linear(heads * self.head_dim, dim, bias=bias)
+
+    def check_fit(self) -> None:
+        """Refuse at the door what this attention cannot do."""
+        if self.window is not None and not self.windows:
+            raise Unsupported(
+                f"window = {self.window}: {self.name} attention has no window; expected one of "
+                "ascender, shuffled, longformer, bigbird"
+            )
+        lacks = [w for w in ways(type(self.position)) if w not in self.serves]
+        if lacks:
+            fit = [n for n, P in POSITIONS.items() if all(w in self.serves for w in ways(P))]
+            raise Unsupported(
+                f"position {self.position.name!r} acts by {', '.join(lacks)}, which {self.name} "
+                f"attention has no place for; expected one of {', '.join(fit)}"
+            )
+        if self.softmax_only and not self.normalizer.softmax:
+            fit = [n for n, kind in NORMALIZERS.items() if kind.softmax]
+            raise Unsupported(
+                f"normalizer {self.normalizer.name!r} needs the scores themselves, which "
+                f"{self.name} attention never has; expected one of {', '.join(fit)}"
+            )
+
+    @abstractmethod
+    def mix(self, call: Call) -> Float[Tensor, "B H N e"]:
+        """Rows meet keys."""
+
+    def parts(self, call: Call) -> tuple[Float[Tensor, "B H N e"], Parts]:
+        """The same with every term of every score."""
+        raise Unsupported(
+            f"{self.name} attention has no matrix of scores to take apart; expected "
+            "return_parts=False, or one of vanilla, graph, ascender, shuffled"
+        )
+
+    def neighbours_of(self, call: Call) -> Int[Tensor, "..."] | None:
+        """The index lists a pass goes by, to hand to another layer."""
+        return call.neighbours if isinstance(call.neighbours, Tensor) else None
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N dim"],
+        context: Float[Tensor, "B M source"] | None = None,
+        causal: bool = False,
+        mask: Bool[Tensor, "..."] | None = None,
+        *,
+        other: Tensor | LowRank | None = None,
+        neighbours: str | Int[Tensor, "..."] | None = None,
+        cache: Any = None,
+        positions: Int[Tensor, "..."] | None = None,
+        backend: str | None = None,
+        return_parts: bool = False,
+        return_neighbours: bool = False,
+    ) -> Any:
+        """y, or (y, Parts) with return_parts, or (y, index lists) with return_neighbours.
+
+        context    keys come from here instead of x: cross-attention; positions that act in the
+                   attention (rope, alibi, t5, shaw) have no say there
+        mask       bool, True = may attend: (B, M) for padding, or broadcastable to (B, H, N, M)
+        other      an additive bias that broadcasts to (B, H, N, M), or LowRank
+        neighbours index lists to go by (ascender, graph), such as another layer's
+        cache      x are the next tokens; attends causally to them and to all that it holds
+        positions  (N,) or (B, N), for rope and the absolute ones, where not 0, 1, 2 …
+        """
+        call = self.call(x, context, causal, mask, other, neighbours, cache, positions)
+        if backend is not None:
+            call = replace(call, backend=backend)
+        if return_parts:
+            out, parts = self.parts(call)
+            return self._merge(out), parts
+        if return_neighbours:
+            call = replace(call, neighbours=self.neighbours_of(call))
+        y = self._merge(self.mix(call))
+        return (y, call.neighbours) if return_neighbours else y
+
+    def call(
+        self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None,
+        other: Tensor | LowRank | None, neighbours: str | Tensor | None, cache: Any,
+        positions: Tensor | None,
+    ) -> Call:  # fmt: skip
+        """The pass that a forward asks for, checked."""
+        self._check_tokens(x, context, cache)
+        start = 0 if cache is None else len(cache)
+        where = positions
+        if where is None:
+            where = torch.arange(start, start + x.shape[1], device=x.device)
+        x = self.position.embed(x, where)
+        made = self.project(x, context)
+        if context is None:
+            rotated = self.position.rotate(made["k"], where)
+            if rotated is not made["k"]:
+                made.update(q=self.position.rotate(made["q"], where), bare=made["k"], k=rotated)
+        q, k, v, bare = (made.pop(name, None) for name in ("q", "k", "v", "bare"))
+        cross = context is not None
+        window, n_global = (None, 0) if cross else (self.window, self.n_global)
+        seen = self._padding(mask, x if context is None else context) if cache is None else None
+        vis = look(
+            q, k.shape[2], causal=causal or cache is not None, window=window, n_global=n_global,
+            mask=seen, cross=cross,
+        )  # fmt: skip
+        call = Call(
+            q, k, v, vis, self.position, bare=bare, neighbours=neighbours, backend=self.backend,
+            dropout=self.dropout if self.training else 0.0, cache=cache, more=made,
+        )  # fmt: skip
+        if cache is not None:
+            call = self.recall(call, self._news(mask, call.q.shape[2], cache))
+        B, H, N = call.q.shape[:3]
+        check_other(other, B, H, N, call.vis.M)
+        return replace(call, other=self._bias(call, other))
+
+    def project(
+        self, x: Float[Tensor, "B N dim"], context: Float[Tensor, "B M source"] | None = None
+    ) -> dict[str, Any]:
+        """q, k, v by head, and whatever else `mix` wants to find in `more`."""
+        source = x if context is None else context
+        q = self._split(self.W_Q(x))
+        return {"q": q, "k": self._split(self.W_K(source)), "v": self._split(self.W_V(source))}
+
+    def new_cache(self) -> Any:
+        """An empty cache for decoding: bounded where there is a window."""
+        return KVCache(window=self.window, n_global=self.n_global)
+
+    def recall(self, call: Call, mask: Bool[Tensor, "B n"] | None) -> Call:
+        """The new tokens against everything the cache holds, themselves included."""
+        cache = call.cache
+        cache.keep(mask, k=call.k, v=call.v)
+        vis = cache.visibility(call.q.shape[2])
+        return replace(call, k=cache["k"], v=cache["v"], vis=vis)
+
+    def _bias(self, call: Call, other: Tensor | LowRank | None) -> Tensor | LowRank | None:
+        """β: the caller's, the position's, and Shaw's q_i·a^K_ij/√d."""
+        vis = call.vis
+        if vis.cross:
+            return other
+        other = add_bias(other, self.position.bias(vis.p, vis.j, vis.causal))
+        scores = self.position.scores(call.q, vis.p, vis.j)
+        return other if scores is None else add_bias(other, scores / call.q.shape[-1] ** 0.5)
+
+    def _check_tokens(self, x: Tensor, context: Tensor | None, cache: Any) -> None:
+        for name, t, width in (("x", x, self.dim), ("context", context, self.source)):
+            if t is not None and (t.ndim != 3 or t.shape[-1] != width):
+                raise ValueError(
+                    f"{name} has shape {tuple(t.shape)}; expected (batch, tokens, {width})"
+                )
+        if context is None and self.source != self.dim:
+            raise ValueError(f"no context; expected keys of width {self.source} (context_dim)")
+        if cache is None:
+            return
+        if not self.decodes:
+            raise Unsupported(
+                f"{self.name} attention cannot decode with a cache; expected cache=None and the "
+                "whole sequence"
+            )
+        if context is not None:
+            raise ValueError("cache serves self-attention; expected no context with it")
+        window = getattr(cache, "window", None)
+        if window != self.window and self.window is not None:
+            raise ValueError(f"the cache has window {window}; expected {self.window}")
+
+    def _news(self, mask: Tensor | None, n: int, cache: Any) -> Tensor | None:
+        """Which of the new tokens are real."""
+        if mask is None:
+            return None
+        seen = len(cache)
+        if mask.ndim != 2 or mask.dtype != torch.bool or mask.shape[1] not in (n, seen + n):
+            raise ValueError(
+                f"mask is {mask.dtype} {tuple(mask.shape)}; expected bool (B, {n}) for the new "
+                f"tokens, or (B, {seen + n}) for all"
+            )
+        return mask[:, -n:]
+
+    def _padding(self, mask: Tensor | None, keys: Tensor) -> Tensor | None:
+        if mask is None or mask.ndim != 2:
+            return mask
+        if mask.shape != keys.shape[:2]:
+            raise ValueError(
+                f"mask has shape {tuple(mask.shape)}; expected padding (B, M) = "
+                f"{tuple(keys.shape[:2])}, or four axes that broadcast to (B, H, N, M)"
+            )
+        return mask[:, None, None, :]
+
+    def _split(self, t: Shaped[Tensor, "B N w"], width: int | None = None) -> Tensor:
+        return t.unflatten(-1, (-1, self.head_dim if width is None else width)).transpose(1, 2)
+
+    def _merge(self, out: Float[Tensor, "B H N d"]) -> Float[Tensor, "B N dim"]:
+        return self.W_O(out.transpose(1, 2).flatten(2))
+
+    def extra_repr(self) -> str:
+        shape = f"dim={self.dim}, heads={self.heads}"
+        return shape + (f", window={self.window}" if self.window is not None else "")
