@@ -11,24 +11,8 @@ import torch
 
 from ascender import LowRank, Rules, asc_attention, asc_parts
 from ascender.neighbours import graph
-from laws import (
-    FEW,
-    KINDS,
-    TOLERANCE,
-    A,
-    B,
-    D,
-    E,
-    H,
-    K,
-    N,
-    Z,
-    case,
-    each,
-    outputs_gap,
-    run,
-    spoilt_wrongly,
-)
+from cases import FEW, KINDS, TOLERANCE, A, B, D, E, H, K, N, Z, case, each
+from laws import outputs_gap, run, spoilt_wrongly
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,8 @@ from scipy.stats import vonmises_fisher
 from ascender import asc_attention
 from ascender.combine import standardise
 from ascender.rules import alignment
-from laws import H, K, case, gap, run, visible
+from cases import H, K, case
+from laws import gap, run, visible
 
 
 def parts_of(x):

@@ -9,17 +9,9 @@ import torch
 import torch.nn.functional as F
 
 from ascender.backends import compact, fold
+from cases import DTYPES, FEW, KINDS, LARGE, OPTIONS, TOLERANCE, H, case, each, serving
 from laws import (
-    DTYPES,
-    FEW,
-    KINDS,
-    LARGE,
-    OPTIONS,
-    TOLERANCE,
-    H,
     all_finite,
-    case,
-    each,
     gap,
     gradients,
     leak_from_padding,
@@ -29,7 +21,6 @@ from laws import (
     outputs_gap,
     prefill_apart,
     run,
-    serving,
     shuffled,
 )
 

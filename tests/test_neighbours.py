@@ -13,7 +13,7 @@ from ascender import neighbours as nb
 from ascender.attention import find_neighbours
 from ascender.checks import enter
 from ascender.visibility import Visibility
-from laws import KINDS, LARGE, A, B, K, N, case
+from cases import KINDS, LARGE, A, B, K, N, case
 
 
 def brute(scores, mates, sizes):

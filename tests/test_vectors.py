@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ascender import Rules, asc_attention, asc_parts
 from ascender.combine import LowRank
-from laws import KINDS, case, gap, run, visible
+from cases import KINDS, case
+from laws import gap, run, visible
 from oracles import asc_oracle
 from test_oracle import NAMES, load
 
