@@ -10,7 +10,6 @@ the key of "turned" points away from the others (alignment), "seagulls" is a nea
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import torch
 
 from ascender.attention import asc_attention
 from ascender.combine import Parts
+from ascender.files import write
 from ascender.rules import Rules
 
 if TYPE_CHECKING:
@@ -271,15 +271,10 @@ def save(figure: Figure, folder: Path) -> list[Path]:
     """scores.png and scores.svg, whole or not at all."""
     import matplotlib
 
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
         drawn = io.BytesIO()
         with matplotlib.rc_context({"svg.hashsalt": "ascender"}):  # the same bytes every time
             figure.savefig(drawn, format=kind, metadata=metadata)
-        path = folder / f"scores.{kind}"
-        half = folder / f".scores.{kind}.{os.getpid()}"
-        half.write_bytes(drawn.getvalue())
-        half.replace(path)
-        written.append(path)
+        written.append(write(folder / f"scores.{kind}", drawn.getvalue()))
     return written

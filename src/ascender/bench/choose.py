@@ -12,6 +12,7 @@ from ascender.bench.timing import FORWARD, TRAINING, Plan, Row, best
 from ascender.checks import enter
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+PLAN = Plan(repeats=3, at_least=0.3, at_most=4.0)
 KINDS: dict[str, dict[str, bool]] = {
     "full": {},
     "causal": {"causal": True},
@@ -32,10 +33,9 @@ class ChooseRow(Row):
 
 def run(
     lengths: Sequence[int] = LENGTHS,
-    plan: Plan | None = None,
+    plan: Plan = PLAN,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[ChooseRow]:
-    plan = Plan(repeats=3, at_least=0.3, at_most=4.0) if plan is None else plan
     rows = []
     for kind in KINDS:
         for work in (FORWARD, TRAINING):

@@ -12,6 +12,7 @@ from ascender.bench.timing import TRAINING, Plan, Row, best
 from ascender.module import AscenderAttention
 
 LENGTHS = (64, 256)
+PLAN = Plan(repeats=20, at_least=3.0)
 BATCH, DIM, HEADS = 32, 64, 4
 
 
@@ -62,11 +63,10 @@ def step(layer: nn.Module, n: int, batch: int) -> Callable[[], object]:
 
 def run(
     lengths: Sequence[int] = LENGTHS,
-    plan: Plan | None = None,
+    plan: Plan = PLAN,
     say: Callable[[str], None] = lambda line: None,
     batch: int = BATCH,
 ) -> list[Row]:
-    plan = Plan(repeats=20, at_least=3.0) if plan is None else plan
     rows = []
     for n in lengths:
         say(f"timing a training step, B = {batch}, N = {n}")

@@ -1,0 +1,52 @@
+"""The `ascender` command: one file here for every area.
+
+Results go to stdout (with --json: JSON and nothing else), progress and notes to stderr.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import ascender
+
+try:
+    import rich  # noqa: F401
+    import typer
+except ModuleNotFoundError as missing:
+    raise SystemExit(
+        f"the ascender command needs {missing.name}; expected: "
+        'pip install "ascender-attention[cli]"'
+    ) from None
+
+from ascender.cli import bench, demo
+
+app = typer.Typer(
+    help="ASCender: attention with alignment, separation and cohesion.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(demo.app)
+app.add_typer(bench.app, name="bench")
+
+
+def main() -> None:
+    """Entry point."""
+    app()
+
+
+def _version(wanted: bool) -> bool:
+    if wanted:
+        typer.echo(f"ascender {ascender.__version__}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback(epilog="Example: ascender demo --out out")
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """ASCender: attention with alignment, separation and cohesion."""

@@ -1,0 +1,5 @@
+"""python -m ascender.cli"""
+
+from ascender.cli import main
+
+main()

@@ -1,0 +1,19 @@
+"""Files, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    """Write under a temporary name beside the place, then rename: whoever reads sees the old file
+    or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        half.write_bytes(text.encode() if isinstance(text, str) else text)
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)
+    return path
