@@ -7,16 +7,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from ascender.attention import BACKENDS
-from ascender.bench import attention, choose, flops, goals, imports, layer, memory
+from ascender.bench import attention, choose, goals, imports, layer, memory
 from ascender.bench.candidates import CANDIDATES, ours
 from ascender.bench.flops import Problem, Variant
 from ascender.bench.timing import FORWARD, TRAINING, Plan, Row, best, interleave
 
 ONCE = Plan(repeats=1, at_least=0.0)
-SMALL = Problem(n=8, H=2, d=4, d_z=3, d_a=2, k=2, window=2)
 
 
 @pytest.fixture(autouse=True)
@@ -109,50 +107,6 @@ def test_memory_says_what_failed(monkeypatch):
     monkeypatch.setattr(memory.subprocess, "run", lambda *args, **kinds: failed)
     with pytest.raises(RuntimeError, match="memory of folded at N = 64: Killed: 9"):
         memory.measure("folded", Problem(64), FORWARD, threads=1)
-
-
-def test_flops_by_hand():
-    assert flops.stock(SMALL, False) == 4 * 64 * 4 * 2
-    assert flops.stock(SMALL, True) == 3.5 * 2048
-    assert flops.stock(replace(SMALL, causal=True), False) == 4 * 36 * 4 * 2
-    assert flops.bias(SMALL, True) == 3 * 2048
-    assert flops.dense(SMALL, False) == 2 * 64 * 2 * (4 * 4 + 2 * 2 + 3 * 3 + 1)
-    assert flops.decode_stock(SMALL, False) == 4 * 8 * 4 * 2
-
-
-def test_folded_flops_by_hand():
-    width, centre, rows, lists, search = 12 * 2, 2 * 4 * 2, 2048, 1728, 512
-    assert flops.folded(SMALL, False, Variant()) == 256 * (width + centre) + rows + lists + search
-    assert flops.folded(SMALL, True, Variant()) == 3.5 * 10240 + 3 * (2048 + 1728) + 512
-    cheap = Variant(shared=True, reuse=True, local=True)
-    assert flops.folded(SMALL, False, cheap) == 256 * 8 * 2 + 2048 + 1728
-    one = Variant(two_tau=False)
-    saved = flops.folded(SMALL, False, Variant()) - flops.folded(SMALL, False, one)
-    assert saved == 256 * 4 * 2
-
-
-def test_windowed_and_decode_flops_by_hand():
-    pairs = 64 * (2 + 64 + 2)  # one block of 64 rows, and w keys on either side
-    assert SMALL.window_pairs == pairs
-    v = Variant("windowed", windowed=True)
-    assert flops.windowed(SMALL, False, v) == 2 * pairs * (40 + 24 + 16) + 1728 + 2 * pairs * 4
-    assert flops.decode(SMALL, False, Variant("decode")) == 2 * 8 * 2 * 28 + 2 * 8 * 4 + 96
-
-
-def test_dense_flops_are_what_a_counter_counts():
-    job = ours(SMALL, Variant("dense"))
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        job.call()
-    assert counter.get_total_flops() == flops.dense(SMALL, False)
-
-
-def test_linear_in_n_where_it_should_be():
-    def growth(count, *args):
-        return count(Problem(65536), False, *args) / count(Problem(32768), False, *args)
-
-    assert growth(flops.windowed, Variant("windowed", windowed=True)) == pytest.approx(2, rel=0.01)
-    assert growth(flops.decode, Variant("decode")) == pytest.approx(2, rel=0.01)
-    assert growth(flops.folded, Variant()) == pytest.approx(4, rel=0.01)
 
 
 def _row(candidate, n, work, ratio):

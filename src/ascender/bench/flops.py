@@ -1,23 +1,79 @@
-"""Counted FLOPs: what the matrix products of each candidate take, by formula.
+"""FLOPs: counted on the operators that run, and by formula for what is too long to run again.
 
-A multiply and an add are two. Exponentials, comparisons (top-k) and additions outside products
-are not counted. Counters that watch a run cannot be used: they count the CPU's flash kernel as 0.
+A multiply and an add are two. Counted are products: of matrices, inside flash kernels, and over
+index lists. Exponentials, comparisons (top-k) and element by element arithmetic are not.
 
     stock     2 products a pair of tokens:  q·k and p·v             4 · pairs · d · H
     backward  of a flash pass 5 products for its 2 (scores made again), of a stored one 4
+
+Law: formula(problem) = count(call), to the last product (tests/test_flops.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
+from ascender import neighbours
 from ascender.backends.folded import CHUNK
 from ascender.backends.windowed import Blocks
 from ascender.visibility import Visibility
 
 FLASH, STORED = 3.5, 3.0  # forward + backward, × forward
+Shape = Sequence[int]
+
+
+def count(call: Callable[[], object]) -> int:
+    """FLOPs of call(), counted on the operators that it runs, backward too if it runs one.
+    Torch's own counter takes the CPU's flash kernel and index lists for 0; this one does not.
+
+    >>> q = torch.zeros(1, 2, 3, 5)
+    >>> count(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q))
+    360
+    """
+    with FlopCounterMode(display=False, custom_mapping=_OPERATORS) as counter:
+        call()
+    return int(counter.get_total_flops())
+
+
+def _pairs(q: Shape, k: Shape, causal: bool) -> int:
+    seen = sum(min(i + 1, k[-2]) for i in range(q[-2])) if causal else q[-2] * k[-2]
+    return q[0] * q[1] * seen
+
+
+def _flash(q: Shape, k: Shape, v: Shape, dropout: float = 0, causal: bool = False, **_: Any) -> int:
+    return 2 * _pairs(q, k, causal) * (q[-1] + v[-1])
+
+
+def _flash_backward(
+    grad: Shape, q: Shape, k: Shape, v: Shape, out: Shape, lse: Shape, dropout: float,
+    causal: bool, **_: Any,
+) -> int:  # fmt: skip
+    return 2 * _pairs(q, k, causal) * (3 * q[-1] + 2 * v[-1])
+
+
+def _bag(y: Shape, index: Shape, *_: Any, **__: Any) -> int:
+    return 2 * index[0] * y[-1]
+
+
+def _sampled(pattern: Tensor, x: Tensor, *_: Any, **__: Any) -> int:
+    return 2 * pattern.values().numel() * x.shape[-1]
+
+
+setattr(_sampled, "_get_raw", True)  # noqa: B010 (the tensors themselves, not their shapes)
+_aten = torch.ops.aten
+_OPERATORS: dict[Any, Callable[..., int]] = {
+    _aten._scaled_dot_product_flash_attention_for_cpu: _flash,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward: _flash_backward,
+    _aten._embedding_bag: _bag,
+    _aten._embedding_bag_forward_only: _bag,
+    _aten.sparse_sampled_addmm: _sampled,
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +101,15 @@ class Problem:
         blocks = Blocks(vis, torch.float32)
         return blocks.C * blocks.L * blocks.span
 
+    @property
+    def searched_pairs(self) -> int:
+        """Pairs that top-k looks at: chunks of rows, causal ones without the keys after them."""
+        step, total = max(1, neighbours.CHUNK // self.n), 0
+        for a in range(0, self.n, step):
+            b = min(self.n, a + step)
+            total += (b - a) * (b if self.causal else self.n)
+        return total
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -70,20 +135,23 @@ def bias(p: Problem, training: bool) -> float:
 def dense(p: Problem, training: bool) -> float:
     """Per pair: base, out, s = Σ k̃, k̃·u (d each); cos for N_k and for φ (d_a each); distances
     to z, centre and distances to it (d_z each) and the mean square (1)."""
-    forward = 2 * p.n**2 * p.H * (4 * p.d + 2 * p.d_a + 3 * p.d_z + 1)
-    constant = 2 * p.n**2 * p.H * (2 * p.d_a + p.d)  # no gradient: top-k, and its 0/1 matrix
+    search = 2 * p.H * p.searched_pairs * p.d_a
+    forward = search + 2 * p.H * p.n**2 * (4 * p.d + p.d_a + 3 * p.d_z + 1)
+    constant = 2 * search + 2 * p.H * p.n**2 * p.d  # no gradient: top-k, and its 0/1 matrix
     return forward if not training else STORED * forward - constant
 
 
-def width(p: Problem, v: Variant) -> int:
-    """Columns of the folded queries: q, u (none with QK-norm), z and ‖z‖²."""
-    return p.d + (0 if v.shared else p.d) + p.d_z + 1
+def width(p: Problem, folds: bool) -> int:
+    """Columns of the folded queries: q, u (none where the keys have one length), z and ‖z‖²."""
+    return p.d + (0 if folds else p.d) + p.d_z + 1
 
 
-def lists(p: Problem, v: Variant) -> float:
-    """Over the k members of each row: heading, distances, cosines, scores, values (and centre)."""
-    columns = p.d + (p.d_z + 2) + p.d_a + width(p, v) + p.d + (p.d_z + 1 if v.local else 0)
-    return 2 * p.n * p.k * p.H * columns
+def lists(p: Problem, v: Variant, training: bool) -> float:
+    """Over the k members of each row: heading, distances, cosines, scores, values (and centre).
+    The heading is a plain sum: no weights, no gradient by them."""
+    columns = p.d + (p.d_z + 2) + p.d_a + width(p, v.shared and not v.windowed) + p.d
+    columns += p.d_z + 1 if v.local else 0
+    return 2 * p.n * p.k * p.H * (STORED * columns - p.d if training else columns)
 
 
 def passes(v: Variant) -> int:
@@ -101,31 +169,33 @@ def spaces(p: Problem, v: Variant) -> int:
     return 1 if v.shared else p.H
 
 
-def folded(p: Problem, training: bool, v: Variant) -> float:
-    """Main pass at the folded width (values are padded to it), centre passes, row variances by
-    covariances (causal: running ones and the row's own chunk), lists, search."""
-    flash: float = 4 * p.pairs * (width(p, v) * p.H + passes(v) * (p.d_z + 1) * spaces(p, v))
-    centres = p.H if v.local else spaces(p, v)
+def variances(p: Problem, v: Variant) -> float:
+    """Of rows, from covariances of the keys; causal: running ones and the row's own chunk."""
+    n = -(-p.n // CHUNK) * CHUNK if p.causal else p.n
     own = CHUNK if p.causal else 0
-    variances = sum(
-        2 * p.n * heads * (2 * w * w + own * w) for w, heads in ((p.d, p.H), (p.d_z + 1, centres))
-    )
-    few: float = variances + lists(p, v)
-    if training:
-        flash, few = FLASH * flash, STORED * few
-    return flash + few + search(p, v, p.pairs)
+    centres = p.H if v.local else spaces(p, v)
+    terms = ((p.d, p.H, p.H), (p.d_z + 1, centres, spaces(p, v)))
+    return sum(2 * n * (rows * (w + own) + keys * w) * w for w, rows, keys in terms)
+
+
+def folded(p: Problem, training: bool, v: Variant) -> float:
+    """Main pass at the folded width (values are padded to it), centre passes, row variances,
+    lists, search."""
+    flash = 4 * p.pairs * (width(p, v.shared) * p.H + passes(v) * (p.d_z + 1) * spaces(p, v))
+    few, near = variances(p, v), lists(p, v, training)
+    grown = FLASH * flash + STORED * few if training else flash + few
+    return grown + near + search(p, v, p.searched_pairs)
 
 
 def windowed(p: Problem, training: bool, v: Variant) -> float:
-    """The same on blocks; scores of a block are written out, and variances taken from them."""
-    P, W, z = p.window_pairs, width(p, v), p.d_z + 1
-    scores = W * p.H + passes(v) * z * spaces(p, v)
-    values = p.d * p.H + passes(v) * z * spaces(p, v)
-    variances = p.d * p.H + z * spaces(p, v)
-    if not training:
-        return 2 * P * (scores + values + variances) + lists(p, v) + search(p, v, P)
-    tiles = 2 * P * (4 * scores + 3 * values + 4 * variances)
-    return tiles + STORED * lists(p, v) + search(p, v, P)
+    """On blocks, where each term's scores are written out: q·k, k̃·u and the distances, and one
+    product with the values; the centre passes; lists; search. Backward: scores made again, two
+    products for each; two for the values."""
+    crowd = passes(v) * (p.d_z + 1) * spaces(p, v)
+    scores, values = width(p, folds=False) * p.H + crowd, p.d * p.H + crowd
+    products = 4 * scores + 3 * values if training else scores + values
+    P = p.window_pairs
+    return 2 * P * products + lists(p, v, training) + search(p, v, P)
 
 
 def decode_stock(p: Problem, training: bool) -> float:
@@ -133,8 +203,6 @@ def decode_stock(p: Problem, training: bool) -> float:
 
 
 def decode(p: Problem, training: bool, v: Variant) -> float:
-    """One row: q·k, u·k̃, p·v (d each); kernel twice, centre, distances to it (d_z + 1 each);
-    search; its list."""
-    row = 2 * p.n * p.H * (3 * p.d + 4 * (p.d_z + 1)) + search(p, v, p.n)
-    near = 2 * p.k * p.H * (p.d + 2 * p.d_z + p.d_a)
-    return row + near
+    """One row: q·k, u·k̃, p·v (d each); distances to z, centre, distances to it (d_z + 1 each);
+    search. Its list is gathered, element by element."""
+    return 2 * p.n * p.H * 3 * (p.d + p.d_z + 1) + search(p, v, p.n)

@@ -97,8 +97,8 @@ def _notes(rows: Sequence[AttentionRow]) -> Iterable[Text]:
         "B = 1, 4 heads of 64, d_z = 15, d_a = 16, k = 16, float32. Candidates take turns; the "
         "best turn counts. Forward keeps nothing for a gradient; backward reaches every input "
         "and every number of the rules.",
-        "FLOPs are counted by formula (matrix products only), not measured: counters take the "
-        "CPU's flash kernel for 0.",
+        "FLOPs are those of products (matrices, flash, index lists), by formulas that the tests "
+        "hold to a count on the operators.",
     ]
     if any(row.memory_mb is not None for row in rows):
         notes.append(

@@ -1,0 +1,96 @@
+"""FLOPs: the counter against products done by hand, the formulas against the counter."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from ascender.backends.bags import Lists
+from ascender.bench import flops
+from ascender.bench.candidates import CANDIDATES
+from ascender.bench.flops import Problem, Variant, count
+from ascender.bench.timing import FORWARD, TRAINING
+
+B, H, N, M, D, K = 2, 3, 11, 13, 7, 5
+SMALL = Problem(43, H=3, d=7, d_z=5, d_a=2, k=6, window=17)
+LARGE = replace(SMALL, n=751)  # top-k in two chunks, six chunks of causal variances, 12 blocks
+
+
+def qkv(n=N, m=M):
+    g = torch.Generator().manual_seed(0)
+    return [torch.randn(B, H, length, D, generator=g) for length in (n, m, m)]
+
+
+def attend(q, k, v, **how):
+    return F.scaled_dot_product_attention(q, k, v, **how)
+
+
+def test_flash_counts_as_the_products_it_does():
+    q, k, v = qkv()
+    with sdpa_kernel(SDPBackend.MATH):  # written out: two bmm
+        written_out = count(lambda: attend(q, k, v))
+    assert count(lambda: attend(q, k, v)) == written_out == B * H * N * M * 2 * (D + D)
+    with FlopCounterMode(display=False) as torchs_own:  # why there is another
+        attend(q, k, v)
+    assert torchs_own.get_total_flops() == 0
+
+
+def test_flash_backward_counts_five_products():
+    leaves = [t.requires_grad_() for t in qkv()]
+    both = count(lambda: attend(*leaves).sum().backward())
+    assert all(t.grad is not None for t in leaves)
+    assert both == B * H * N * M * 2 * D * (2 + 5)
+
+
+@pytest.mark.parametrize(("n", "m"), [(11, 11), (11, 13), (13, 11)])
+def test_causal_flash_counts_the_pairs_that_see_each_other(n, m):
+    q, k, v = qkv(n, m)
+    pairs = sum(j <= i for i in range(n) for j in range(m))
+    assert count(lambda: attend(q, k, v, is_causal=True)) == B * H * pairs * 2 * (D + D)
+
+
+def test_index_lists_count_their_entries():
+    index = torch.arange(N * K).view(1, 1, N, K) % M
+    lists = Lists(index.expand(B, 1, N, K), H, M)
+    x, y, p = torch.ones(B, H, N, D), torch.ones(B, H, M, D), torch.ones(B, H, N, K)
+    assert count(lambda: lists.dot(x, y)) == 2 * B * H * N * K * D
+    assert count(lambda: lists.bag(p, y)) == 2 * B * H * N * K * D
+    leaves = [x.requires_grad_(), y.requires_grad_()]
+    step = count(lambda: lists.dot(x, y).sum().backward())
+    assert all(t.grad is not None for t in leaves)
+    assert step == 3 * 2 * B * H * N * K * D
+
+
+def test_nothing_is_nothing():
+    assert count(lambda: None) == 0
+    assert count(lambda: torch.ones(3, 5).exp()) == 0
+
+
+@pytest.mark.parametrize("p", [SMALL, LARGE], ids=lambda p: f"N={p.n}")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_formula_is_what_the_operators_do(name, causal, p):
+    p, candidate = replace(p, causal=causal), CANDIDATES[name]
+    for work in candidate.works:
+        counted = count(candidate.make(p).run(work))
+        assert counted == candidate.flops(p, work == TRAINING)
+
+
+def test_a_wrong_formula_is_noticed():
+    counted = count(CANDIDATES["windowed"].make(SMALL).run(FORWARD))
+    window = Variant("windowed", windowed=True)
+    assert flops.windowed(SMALL, False, window) == counted
+    for wrong in ("shared", "local", "reuse"):
+        assert flops.windowed(SMALL, False, replace(window, **{wrong: True})) != counted
+
+
+def test_linear_in_n_where_it_should_be():
+    def growth(count, *args):
+        return count(Problem(65536), False, *args) / count(Problem(32768), False, *args)
+
+    assert growth(flops.windowed, Variant("windowed", windowed=True)) == pytest.approx(2, rel=0.01)
+    assert growth(flops.decode, Variant("decode")) == pytest.approx(2, rel=0.01)
+    assert growth(flops.folded, Variant()) == pytest.approx(4, rel=0.01)
