@@ -8,7 +8,6 @@ w^τ_ij   = exp(−‖z_i − z_j‖² / τ²)
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -17,7 +16,7 @@ FLOOR = 1e-12
 
 def unit(x: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
     """x / max(‖x‖, 1e-12). Scaling x by a positive number changes nothing."""
-    return F.normalize(x, dim=-1, eps=FLOOR)
+    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(FLOOR)
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -71,4 +70,4 @@ def lift(z: Float[Tensor, "... z"]) -> Float[Tensor, "... z1"]:
 
 def probe(c: Float[Tensor, "... z"]) -> Float[Tensor, "... z1"]:
     """(2c, −1): probe(c) · lift(z) = −‖z − c‖² + ‖c‖²."""
-    return torch.cat([2 * c, -torch.ones_like(c[..., :1])], -1)
+    return torch.cat([c + c, torch.full_like(c[..., :1], -1)], -1)

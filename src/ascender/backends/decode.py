@@ -2,7 +2,9 @@
 
 The rows are few, so they are written out, (B, H, n, M), without what the softmax ignores. Each
 key is read once: u_i and q_i meet the keys in one product, since k̃_j·u_i = (k_j·u_i)/‖k_j‖.
-Keys and values may be grouped (fewer heads than q) and are never copied.
+Keys and values may be grouped (fewer heads than q) and are never copied. At one token the number
+of operations is what costs, so rows are masked only where something is hidden, and changed in
+place where they are new.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ascender.combine import masked_softmax, row_moments, slope
+from ascender import neighbours as nb
+from ascender.combine import masked_softmax, slope
 from ascender.flock import Flock
 from ascender.geometry import kernel, lift, probe
 from ascender.lazy import lazy
-from ascender.rules import Number, alignment, cohesion, separation
+from ascender.rules import alignment, cohesion, separation
 from ascender.visibility import Visibility
 
 
@@ -24,47 +27,47 @@ def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     r, wide = flock.rules, flock.wide
     B, H, N, d = flock.q.shape
     rows = _Rows(flock)
-    q = flock.q / d**0.5
+    q = flock.q * d**-0.5
     if r.active("align"):
         u, gate = rows.heading()
         if flock.bare is None and q.dtype == wide:
-            both = meet(torch.cat([q, u.to(q.dtype)], -2), flock.k).to(wide)
-            total, score = both.split(N, -2)
+            both = meet(torch.cat([q, u], -2), flock.k)
+            total, score = both[..., :N, :], both[..., N:, :]
         else:
             total, score = meet(q, flock.k).to(wide), meet(u, flock.heading_keys.to(wide))
         scale = flock.key_scale
         score = score * (_spread(scale.mT, H) if isinstance(scale, Tensor) else scale)
-        total = total + rows.slope("align", gate, score) * score
+        total = torch.addcmul(total, *rows.sloped("align", gate, score))
     else:
         total = meet(q, flock.k).to(wide)
     if r.active("coh"):
         c, gate = rows.centre()
         score = meet(probe(c) / r.at("tau_coh", c), rows.y)
-        total = total + rows.slope("coh", gate, score) * score
+        total.addcmul_(*rows.sloped("coh", gate, score))
     if r.active("sep"):
-        total = rows.separate(total.contiguous())
+        total.scatter_add_(-1, rows.places, rows.penalties())
     if flock.other_dense is not None:
         total = total + flock.other_dense.to(wide)
     total = total / r.at("tau_score", total)
-    if rows.visible is None:
-        weights = torch.softmax(total, -1)
-    else:
-        weights = masked_softmax(total, rows.visible)
-    grouped = weights.to(flock.v.dtype).reshape(B, flock.v.shape[1], -1, flock.vis.M)
-    return (grouped @ flock.v).reshape(B, H, N, -1)
+    return mix(rows.softmax(total).to(flock.v.dtype), flock.v)
 
 
 def meet(x: Float[Tensor, "B H N w"], y: Float[Tensor, "B G M w"]) -> Float[Tensor, "B H N M"]:
-    """x_i · y_j, every group of y's heads serving H/G heads of x."""
-    B, H, N, w = x.shape
-    return (x.reshape(B, y.shape[1], -1, w) @ y.mT).view(B, H, N, -1)
+    """x_i · y_j, each head of y serving H/G heads of x."""
+    rows, keys = by_head(x, y)
+    return torch.bmm(rows, keys.mT).view(*x.shape[:3], -1)
 
 
-def take(y: Float[Tensor, "B G M w"], index: Int[Tensor, "B H N K"]) -> Float[Tensor, "B H N K w"]:
-    """y_l for l in the lists, 0 for −1."""
-    flat = index.clamp_min(0).reshape(index.shape[0], y.shape[1], -1, 1)
-    found = y.gather(2, flat.expand(-1, -1, -1, y.shape[-1])).view(*index.shape, -1)
-    return found * (index >= 0).unsqueeze(-1)
+def mix(a: Float[Tensor, "B H N M"], y: Float[Tensor, "B G M w"]) -> Float[Tensor, "B H N w"]:
+    """Σ_j a_ij y_j, each head of y serving H/G heads of a."""
+    rows, keys = by_head(a, y)
+    return torch.bmm(rows, keys).view(*a.shape[:3], -1)
+
+
+def by_head(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """(BG, rows, ·) and (BG, M, w): torch.matmul would take five operations to get there."""
+    B, G, M, w = y.shape
+    return x.reshape(B * G, -1, x.shape[-1]), y.reshape(B * G, M, w)
 
 
 def _spread(t: Tensor, heads: int) -> Tensor:
@@ -79,93 +82,152 @@ def _sees_all(vis: Visibility) -> bool:
 
 
 class _Rows:
-    """The local quantities of a few rows."""
+    """The local quantities of a few rows. `visible` is None where everything is, `valid` where
+    every list is full."""
 
     def __init__(self, flock: Flock) -> None:
         self.flock, self.r, self.vis = flock, flock.rules, flock.vis
-        self.visible: Bool[Tensor, "#B #H N M"] | None = (
-            None if _sees_all(flock.vis) else flock.vis.visible
-        )
+        self.visible: Bool[Tensor, "#B #H N M"] | None = None
+        self.n: float | Tensor = float(self.vis.M)
+        if not _sees_all(self.vis):
+            self.visible = self.vis.visible
+            self.n = self.visible.sum(-1, keepdim=True).clamp_min(1)
         self.local = self.r.local_scope == "neighbours"
         self.z_q, self.z_k = flock.z
         self.y = flock.z_lifted
-        if self.local or self.r.active("align") or self.r.active("sep"):
-            lists = flock.members
-            self.lists: Int[Tensor, "B H N K"] = lists.expand(-1, flock.q.shape[1], -1, -1)
-            self.valid = self.lists >= 0
 
-    def slope(self, rule: str, gate: Tensor, score: Tensor) -> Tensor:
+    def flockmates(self, rows: Float[Tensor, "B #H N M"]) -> Float[Tensor, "B h N M"]:
+        """−inf outside P(i), in place."""
+        if self.visible is not None:
+            return rows.masked_fill_(~self.vis.flockmates, -torch.inf)
+        if self.vis.cross:
+            return rows
+        own = self.vis.own.view(-1, 1).expand(*rows.shape[:3], 1)
+        return rows.scatter_(-1, own, -torch.inf)
+
+    def softmax(self, rows: Float[Tensor, "B #H N M"]) -> Float[Tensor, "B h N M"]:
+        """Over V(i)."""
+        if self.visible is None:
+            return torch.softmax(rows, -1)
+        return masked_softmax(rows, self.visible)
+
+    def sloped(self, rule: str, gate: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+        """(f_i, r_ij − mean_i), whose product is the rule's term; uses the score up."""
         var = None
-        if self.r.standardise and self.visible is None:
-            mean = score.mean(-1, keepdim=True)
-            var = (score - mean).square().mean(-1, keepdim=True)  # torch.var is ten times slower
-        elif self.r.standardise:
-            assert self.visible is not None
-            var = row_moments(score, self.visible)[1]
-        return slope(self.r.strength(rule, score), gate, var)
-
-    def heading(self) -> tuple[Tensor, Tensor]:
-        near = take(self.flock.heading_keys, self.lists).to(self.flock.wide)
-        scale = self.flock.key_scale
-        if isinstance(scale, Tensor) and scale.ndim == 4:
-            near = near * take(scale, self.lists)
-        elif isinstance(scale, Tensor):
-            near = near * scale.unsqueeze(-1)
-        else:
-            near = near * scale
-        count = self.valid.sum(-1, keepdim=True).to(near.dtype)
-        return alignment.heading(near.sum(-2), count, self.r.at("alpha_align", near))
+        if self.r.standardise:
+            if self.visible is None:
+                score.sub_(score.mean(-1, keepdim=True))
+            else:
+                mean = score.masked_fill(~self.visible, 0).sum(-1, keepdim=True) / self.n
+                score = score.sub_(mean).masked_fill_(~self.visible, 0)
+            var = torch.linalg.vector_norm(score, dim=-1, keepdim=True).square() / self.n
+        return slope(self.r.strength(rule, score), gate, var), score
 
     @lazy
-    def nearness(self) -> Float[Tensor, "B H N M"]:
-        """‖z_i‖² − ‖z_i − z_j‖²."""
-        return meet(probe(self.z_q), self.y)
+    def cosines(self) -> Float[Tensor, "B #H N M"]:
+        """a_ij, −inf outside P(i)."""
+        mask = self.vis.mask
+        heads = max(len(self.r.sizes()), 1 if mask is None else mask.shape[1])
+        h_q, h_k = self.flock.h_unit
+        if heads > h_q.shape[1]:
+            h_q = h_q.expand(-1, heads, -1, -1)
+        return self.flockmates(meet(h_q, h_k))
+
+    @lazy
+    def lists(self) -> Int[Tensor, "B H N K"]:
+        """N_k(i)."""
+        if self.flock.neighbours == "semantic":
+            found = nb.best(self.cosines.detach(), self.r.sizes())
+        else:
+            found = self.flock.members
+        return found.expand(-1, self.flock.q.shape[1], -1, -1)
+
+    @lazy
+    def valid(self) -> Bool[Tensor, "B H N K"] | None:
+        there = self.lists >= 0
+        return None if bool(there.all()) else there
+
+    @lazy
+    def places(self) -> Int[Tensor, "B H N K"]:
+        """The lists with 0 for −1."""
+        return self.lists if self.valid is None else self.lists.clamp_min(0)
+
+    def masked(self, t: Float[Tensor, "B H N K"]) -> Float[Tensor, "B H N K"]:
+        """0 where the list has no entry."""
+        return t if self.valid is None else t.masked_fill(~self.valid, 0)
+
+    def at(self, rows: Float[Tensor, "B #H #N M"]) -> Float[Tensor, "B H N K"]:
+        """Rows at the places of the lists."""
+        return rows.expand(-1, *self.places.shape[1:3], -1).gather(-1, self.places)
+
+    def take(self, y: Float[Tensor, "B G M w"]) -> Float[Tensor, "B H N K w"]:
+        """y_l for l in the lists."""
+        index, keys = by_head(self.places, y)
+        head = torch.arange(len(keys), device=y.device).view(-1, 1, 1)
+        return keys[head, index].view(*self.places.shape, -1)
+
+    def heading(self) -> tuple[Tensor, Tensor]:
+        """(u, γ)."""
+        near, scale = self.take(self.flock.heading_keys).to(self.flock.wide), self.flock.key_scale
+        if isinstance(scale, Tensor) and scale.ndim == 4:
+            weight = self.masked(self.at(_spread(scale.mT, near.shape[1])))
+        else:
+            weight = self.masked(torch.ones_like(near[..., 0])) * scale
+        s = mix(weight.flatten(0, 2)[:, None, None], near.flatten(0, 2)[:, None])
+        s = s.view(*near.shape[:3], -1)
+        count = float(near.shape[-2]) if self.valid is None else self.valid.sum(-1, keepdim=True).to(s)
+        return alignment.heading(s, count, self.r.at("alpha_align", s))
+
+    @lazy
+    def nearness(self) -> Float[Tensor, "B Z N M"]:
+        """−‖z_i − z_j‖²."""
+        zz = self.z_q.square().sum(-1, keepdim=True)
+        return meet(probe(self.z_q), self.y).sub_(zz)
 
     @lazy
     def near_d2(self) -> Float[Tensor, "B H N K"]:
         """‖z_i − z_l‖² over the lists."""
-        return (self.z_q.unsqueeze(-2) - take(self.z_k, self.lists)).square().sum(-1)
+        return (self.z_q.unsqueeze(-2) - self.take(self.z_k)).square().sum(-1)
 
     def centre(self) -> tuple[Tensor, Tensor]:
+        """(c, γ)."""
         tau, alpha = self.r.at("tau_coh", self.y), self.r.at("alpha_coh", self.y)
         if not self.local:
-            w = self.nearness / tau**2
-            w = torch.softmax(w, -1) if self.visible is None else masked_softmax(w, self.visible)
-            mean = w @ self.y
-            return mean[..., :-1], cohesion.gate(mean[..., :-1], mean[..., -1:], alpha)
+            mean = mix(self.softmax(self.nearness / tau**2), self.y)
+            c = mean[..., :-1]
+            return c, cohesion.gate(c, mean[..., -1:], alpha)
         own_d2, own_z = self.flock.own
         d2 = torch.cat([self.near_d2, own_d2.expand(*self.near_d2.shape[:3], 1)], -1)
         here = self.vis.self_visible[..., None].expand(*d2.shape[:3], 1)
-        there = torch.cat([self.valid, here], -1)
+        there = torch.cat([self.lists >= 0, here], -1)
         w = masked_softmax(-d2 / tau**2, there)
-        near = (w[..., :-1, None] * take(self.y, self.lists)).sum(-2)
+        near = (w[..., :-1, None] * self.take(self.y)).sum(-2)
         mean = near + w[..., -1:] * lift(own_z)
         c = mean[..., :-1]
         return c, cohesion.gate(c, mean[..., -1:], alpha) * there.any(-1, keepdim=True)
 
-    def density(self, near: Tensor, tau: Number) -> Tensor:
+    def crowd(self) -> tuple[Float[Tensor, "B #H N 1"], Float[Tensor, "B H N K"]]:
+        """(ρ_i, w_il over the lists)."""
+        tau = self.r.at("tau_sep", self.y)
         if self.local:
-            return near.sum(-1, keepdim=True)
-        zz = self.z_q.square().sum(-1, keepdim=True)
-        w = torch.exp((self.nearness - zz) / tau**2)
-        w = w if self.visible is None else w.masked_fill(~self.visible, 0)
-        mass = w.sum(-1, keepdim=True)
-        own = kernel(self.flock.own[0], tau) * self.vis.self_visible[..., None]
-        return (mass - own).clamp_min(0)
+            w = self.masked(kernel(self.near_d2, tau))
+            return w.sum(-1, keepdim=True), w
+        w = self.flockmates(self.nearness / tau**2).exp_()
+        return w.sum(-1, keepdim=True), self.at(w)
 
-    def separate(self, total: Tensor) -> Tensor:
-        """total with the k penalties of each row added."""
-        r, (h_q, h_k) = self.r, self.flock.h_unit
-        tau = r.at("tau_sep", total)
-        w = kernel(self.near_d2, tau) * self.valid
-        a = (h_q.unsqueeze(-2) * take(h_k, self.lists)).sum(-1)
-        phi = separation.penalty(w, a, r.at("delta", w)) * self.valid
-        eta = separation.crowding(self.density(w, tau), r.at("kappa", w))
+    def penalties(self) -> Float[Tensor, "B H N K"]:
+        """The k penalties of each row."""
+        r = self.r
+        rho, w = self.crowd()
+        if self.flock.neighbours == "semantic":
+            a = self.at(self.cosines)
+        else:
+            h_q, h_k = self.flock.h_unit
+            a = (h_q.unsqueeze(-2) * self.take(h_k)).sum(-1)
+        phi = self.masked(separation.penalty(w, a, r.at("delta", w)))
+        eta = separation.crowding(rho, r.at("kappa", w))
         var = None
         if r.standardise:
-            n = float(self.vis.M) if self.visible is None else self.visible.sum(-1, keepdim=True)
-            n = n if isinstance(n, float) else n.clamp_min(1)
-            mean = phi.sum(-1, keepdim=True) / n
-            var = (phi.square().sum(-1, keepdim=True) / n - mean.square()).clamp_min(0)
-        b = -slope(r.strength("sep", w), eta, var) * phi
-        return total.scatter_add(-1, self.lists.clamp_min(0), b)
+            mean = phi.sum(-1, keepdim=True) / self.n
+            var = (phi.square().sum(-1, keepdim=True) / self.n - mean.square()).clamp_min(0)
+        return -slope(r.strength("sep", w), eta, var) * phi

@@ -86,7 +86,8 @@ class Rules:
 
     def strength(self, rule: str, like: Tensor) -> Number:
         """λω."""
-        return self.at(f"lam_{rule}", like) * self.at(f"omega_{rule}", like)
+        lam, omega = self.at(f"lam_{rule}", like), self.at(f"omega_{rule}", like)
+        return omega if isinstance(lam, float) and lam == 1 else lam * omega
 
     def active(self, rule: str) -> bool:
         """False where the rule is switched off by a plain 0 (a float, not a learned number)."""

@@ -14,13 +14,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ascender.geometry import unit
+from ascender.geometry import FLOOR
 from ascender.rules import Number
 
 
 def heading(
-    s: Float[Tensor, "B H N d"], count: Float[Tensor, "#B #H N 1"], alpha: Number
+    s: Float[Tensor, "B H N d"], count: Float[Tensor, "#B #H N 1"] | float, alpha: Number
 ) -> tuple[Float[Tensor, "B H N d"], Float[Tensor, "B H N 1"]]:
     """(u, γ) from the sum s over the neighbours and their number."""
-    variance = 1 - (s / count.clamp_min(1)).square().sum(-1, keepdim=True)
-    return unit(s), torch.sigmoid(-alpha * variance)
+    length = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
+    R = length / (count.clamp_min(1) if isinstance(count, Tensor) else count)
+    return s / length.clamp_min(FLOOR), torch.sigmoid(alpha * (R.square() - 1))
