@@ -173,3 +173,21 @@ def graph(edges: Int[Tensor, "2 E"], nodes: int, *, directed: bool = False) -> I
     slot = torch.arange(pairs.shape[1]) - (degree.cumsum(0) - degree)[pairs[0]]
     out[pairs[0], slot] = pairs[1]
     return out
+
+
+def tree(parents: Int[Tensor, "N"]) -> Int[Tensor, "N K"]:
+    """Neighbours of each token of a syntax tree, its parent and its children, from the place of
+    each token's parent (−1 or itself: the root).
+
+    >>> tree(torch.tensor([1, -1, 1])).tolist()              # the cat sleeps: 'cat' is the root
+    [[1, -1], [0, 2], [1, -1]]
+    """
+    nodes = parents.shape[0]
+    inside = (parents >= -1) & (parents < nodes)
+    if parents.ndim != 1 or not bool(inside.all()):
+        raise ValueError(
+            f"parents = {parents.tolist()}; expected one place in −1 … {nodes - 1} a token"
+        )
+    here = torch.arange(nodes)
+    edges = torch.stack([here, parents])[:, parents >= 0]
+    return graph(edges, nodes)

@@ -140,6 +140,11 @@ class Attention(nn.Module, ABC):
             "return_parts=False, or one of vanilla, graph, ascender, shuffled"
         )
 
+    def pattern(self, p: Int[Tensor, "N"], j: Int[Tensor, "M"]) -> Bool[Tensor, "h N M"]:
+        """Which keys its window lets a query see, without other masks."""
+        vis = Visibility(p, j, window=self.window, n_global=self.n_global)
+        return vis.visible[0]
+
     def neighbours_of(self, call: Call) -> Int[Tensor, "..."] | None:
         """The index lists a pass goes by, to hand to another layer."""
         return call.neighbours if isinstance(call.neighbours, Tensor) else None

@@ -35,15 +35,17 @@ class Shuffled(AscenderAttention):
     def flock(self, call: Call) -> Flock:
         flock = super().flock(call)
         seed = int(torch.randint(1 << 31, ())) if self.training else self.seed
+        given = flock.members if isinstance(flock.neighbours, Tensor) else None
         blind = replace(
             flock,
             h_q=directions(flock.vis.p, self.heads, 2 * seed, flock.q),
             h_k=directions(flock.vis.j, self.heads, 2 * seed + 1, flock.q),
             neighbours="semantic",
+            rules=flock.rules if given is None else replace(flock.rules, k=given.shape[-1]),
         )
         near = find_neighbours(blind) if call.cache is None else blind.members
-        if isinstance(flock.neighbours, Tensor):  # given lists: as many as each of them has
-            near = _cut(near, (flock.members >= 0).sum(-1, keepdim=True))
+        if given is not None:  # as many as each list has
+            near = _cut(near, (given >= 0).sum(-1, keepdim=True))
         return replace(flock, neighbours=near).prepared(**_known(flock))
 
 
