@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ascender.baselines import ATTENTIONS
+from ascender.files import write
 from ascender.neighbours import graph
 from ascender.normalizers import NORMALIZERS, normalizer
 from ascender.positions import POSITIONS
@@ -204,15 +206,23 @@ def finite(module: Attention, cell: Cell) -> None:
         raise Broken(f"{cell}: outputs or gradients that are not finite")
 
 
-# The table that the package ships; `ascender list compat --check` makes it again.
+# The table that the package ships; `ascender list compat --check --write` makes it again.
 
 STORED = "compat.json"
+PAGE = "compatibility.md"
 
 
 def stored() -> dict[str, Any]:
     """The table as shipped: attention → position → normaliser → modes and refusals."""
-    table: dict[str, Any] = json.loads(files("ascender").joinpath(STORED).read_text("utf-8"))
-    return table
+    found: dict[str, Any] = json.loads(files("ascender").joinpath(STORED).read_text("utf-8"))
+    return found
+
+
+def tried(attentions: Iterable[str], say: Callable[[str], None]) -> Iterator[Verdict]:
+    """Every cell of these, with a word on the way."""
+    for name in attentions:
+        say(f"trying {name}")
+        yield from map(check, cells([name]))
 
 
 def table(verdicts: Iterable[Verdict]) -> dict[str, Any]:
@@ -227,3 +237,42 @@ def table(verdicts: Iterable[Verdict]) -> dict[str, Any]:
         else:
             entry["refuses"][c.mode] = v.why
     return found
+
+
+def letters(entry: dict[str, Any]) -> str:
+    """FCPWD, what runs of it, or —."""
+    return "".join(mode[0].upper() for mode in entry["runs"]) or "—"
+
+
+def page(found: dict[str, Any]) -> str:
+    """The table in Markdown."""
+    lines = [PREAMBLE]
+    for attention, rows in found.items():
+        names = list(next(iter(rows.values())))
+        lines += [f"## {attention}", "", f"| position | {' | '.join(names)} |"]
+        lines.append("|---" * (len(names) + 1) + "|")
+        reasons: dict[str, None] = {}
+        for position, row in rows.items():
+            lines.append(f"| {position} | {' | '.join(letters(e) for e in row.values())} |")
+            for entry in row.values():
+                reasons.update(dict.fromkeys(entry["refuses"].values()))
+        if reasons:
+            lines += ["", "It refuses the rest with:", "", *(f"- {text}" for text in reasons)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def save(found: dict[str, Any], folder: Path) -> list[Path]:
+    """compat.json and its page."""
+    text = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+    return [write(folder / STORED, text), write(folder / PAGE, page(found))]
+
+
+PREAMBLE = """# What goes with what
+
+Made by `ascender list compat --check`, which builds every combination at a small size and tries
+it; a test does so again and compares. A cell names the kinds of pass that run and keep the laws
+(ascender/compat.py): F full, C causal, P padded, W window, D decode; — none does. What does not
+run refuses with an error that names what does. Nothing is ignored in silence: a law checks that
+the position and the normaliser change the output.
+"""

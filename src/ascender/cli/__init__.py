@@ -18,7 +18,7 @@ except ModuleNotFoundError as missing:
         'pip install "ascender-attention[cli]"'
     ) from None
 
-from ascender.cli import bench, demo
+from ascender.cli import bench, demo, lists
 
 app = typer.Typer(
     help="ASCender: attention with alignment, separation and cohesion.",
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(demo.app)
 app.add_typer(bench.app, name="bench")
+app.add_typer(lists.app, name="list")
 
 
 def main() -> None:

@@ -1,0 +1,116 @@
+"""`ascender list …`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from ascender.cli.terminal import Json, print_json, progress, show
+
+app = typer.Typer(
+    help="What there is, and what goes with what.",
+    no_args_is_help=True,
+    epilog="Example: ascender list compat --attention longformer",
+)
+
+
+def _print(title: str, kinds: dict[str, Any], as_json: bool, **more: dict[str, str]) -> None:
+    rows = {
+        name: {"what": _first(kind), **{key: known[name] for key, known in more.items()}}
+        for name, kind in kinds.items()
+    }
+    if as_json:
+        print_json(rows)
+        return
+    table = Table(title=title)
+    for heading in ("name", "what", *more):
+        table.add_column(heading)
+    for name, row in rows.items():
+        table.add_row(name, *(escape(text) for text in row.values()))
+    show(table)
+
+
+def _first(kind: Any) -> str:
+    """The first sentence of a docstring."""
+    text = " ".join((kind.__doc__ or "").split())
+    return text.split(". ")[0].rstrip(".:")
+
+
+@app.command(epilog="Example: ascender list attentions")
+def attentions(as_json: Json = False) -> None:
+    """Every attention of the slot, and the options it has of its own."""
+    from ascender.baselines import ATTENTIONS, options_of
+    from ascender.slot import Attention
+
+    common = set(options_of(Attention))
+    own = {n: ", ".join(o for o in options_of(k) if o not in common) for n, k in ATTENTIONS.items()}
+    _print("attentions", ATTENTIONS, as_json, options=own)
+
+
+@app.command(epilog="Example: ascender list positions --json")
+def positions(as_json: Json = False) -> None:
+    """Every position, and the backends it runs on."""
+    from ascender.positions import POSITIONS
+
+    on = {name: ", ".join(kind.backends) for name, kind in POSITIONS.items()}
+    _print("positions", POSITIONS, as_json, backends=on)
+
+
+@app.command(epilog="Example: ascender list normalizers")
+def normalizers(as_json: Json = False) -> None:
+    """Every normaliser, and the backends it runs on."""
+    from ascender.normalizers import NORMALIZERS
+
+    on = {name: ", ".join(kind.backends) for name, kind in NORMALIZERS.items()}
+    _print("normalizers", NORMALIZERS, as_json, backends=on)
+
+
+@app.command(epilog="Example: ascender list compat --attention performer")
+def compat(
+    attention: Annotated[str | None, typer.Option(help="One attention; all without it.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Try every cell again instead of reading the table.")
+    ] = False,
+    write: Annotated[
+        Path | None, typer.Option(help="With --check: write the table (JSON) and its page here.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Which attention goes with which position, normaliser and kind of pass.
+
+    F full, C causal, P padded, W window, D decode: the kinds that run; — none. A cell that does
+    not run refuses with an error that names what does.
+    """
+    from ascender import compat as study
+    from ascender.baselines import ATTENTIONS
+    from ascender.names import lookup
+
+    if write is not None and not check:
+        raise typer.BadParameter("without --check; expected both", param_hint="--write")
+    if attention is not None:
+        try:
+            lookup("attention", attention, ATTENTIONS)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--attention") from None
+    names = list(ATTENTIONS) if attention is None else [attention]
+    if check:
+        with progress() as say:
+            found = study.table(study.tried(names, say))
+    else:
+        found = {name: study.stored()[name] for name in names}
+    if write is not None:
+        for path in study.save(found, write):
+            typer.echo(f"wrote {path}", err=True)
+    if as_json:
+        print_json(found)
+        return
+    for name, rows in found.items():
+        table = Table("position", *next(iter(rows.values())), title=name)
+        for position, row in rows.items():
+            table.add_row(position, *(study.letters(entry) for entry in row.values()))
+        show(table)
+    show("F full, C causal, P padded, W window, D decode: what runs; — nothing does.")
