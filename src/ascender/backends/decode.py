@@ -25,7 +25,7 @@ from ascender.visibility import Visibility
 def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     """out = A v, row by row."""
     r, wide = flock.rules, flock.wide
-    B, H, N, d = flock.q.shape
+    _, H, N, d = flock.q.shape
     rows = _Rows(flock)
     q = flock.q * d**-0.5
     if r.active("align"):
@@ -49,7 +49,8 @@ def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     if flock.other_dense is not None:
         total = total + flock.other_dense.to(wide)
     total = total / r.at("tau_score", total)
-    return mix(rows.softmax(total).to(flock.v.dtype), flock.v)
+    weights = rows.softmax(total) if flock.normalise is None else flock.weights(total)
+    return mix(weights.to(flock.v.dtype), flock.v)
 
 
 def meet(x: Float[Tensor, "B H N w"], y: Float[Tensor, "B G M w"]) -> Float[Tensor, "B H N M"]:
@@ -175,7 +176,9 @@ class _Rows:
             weight = self.masked(torch.ones_like(near[..., 0])) * scale
         s = mix(weight.flatten(0, 2)[:, None, None], near.flatten(0, 2)[:, None])
         s = s.view(*near.shape[:3], -1)
-        count = float(near.shape[-2]) if self.valid is None else self.valid.sum(-1, keepdim=True).to(s)
+        count = (
+            float(near.shape[-2]) if self.valid is None else self.valid.sum(-1, keepdim=True).to(s)
+        )
         return alignment.heading(s, count, self.r.at("alpha_align", s))
 
     @lazy
