@@ -14,11 +14,11 @@ SOURCE = Path(ascender.__file__).parent
 
 # Data walks one way. What is not listed (module, cache, cli, bench …) comes after all of these.
 HOUSE = (
-    "lazy", "visibility", "geometry", "rules", "rules.alignment", "rules.separation",
-    "rules.cohesion", "combine", "neighbours", "flock", "backends", "backends.by_hand",
-    "backends.tiles", "backends.flash", "backends.bags", "backends.dense", "backends.terms",
-    "backends.compact", "backends.fold", "backends.folded", "backends.windowed",
-    "backends.decode", "checks", "attention",
+    "names", "lazy", "visibility", "geometry", "rules", "rules.alignment", "rules.separation",
+    "rules.cohesion", "combine", "normalizers", "neighbours", "flock", "backends",
+    "backends.by_hand", "backends.tiles", "backends.flash", "backends.bags", "backends.active",
+    "backends.dense", "backends.terms", "backends.compact", "backends.fold", "backends.folded",
+    "backends.windowed", "backends.decode", "checks", "attention",
 )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def loaded(statement):
 
 HEAVY = {
     "matplotlib", "typer", "rich", "click", "transformers", "scipy", "pandas", "sklearn",
-    "datasets", "triton", "beartype", "hypothesis", "pytest", "PIL",
+    "datasets", "triton", "beartype", "hypothesis", "pytest", "PIL", "entmax",
 }  # fmt: skip
 
 

@@ -46,6 +46,35 @@ def test_visible_and_flockmates(pair):
 
 
 @given(views())
+def test_count(pair):
+    vis, V = pair
+    n = V.sum(-1, keepdim=True)
+    assert torch.equal(vis.count.expand_as(n), n)
+    assert vis.count.shape[:2] == V.shape[:2]
+
+
+def test_count_of_a_stream():
+    """A bounded cache: globals in front of the tail, positions missing between them; and blocks."""
+    j = torch.tensor([0, 1, 14, 15, 16, 17, 18])
+    mask = torch.tensor([[1, 1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 0, 1, 1]]).bool().view(2, 1, 1, 7)
+    vis = Visibility(j[-3:], j, causal=True, window=2, n_global=2, mask=mask)
+    assert vis.count[..., 0].tolist() == [[[5, 5, 5]], [[3, 3, 3]]]
+    assert torch.equal(vis.count, vis.visible.sum(-1, keepdim=True))
+    blocks = Visibility(torch.arange(6).view(3, 2), torch.arange(6).view(3, 2), causal=True)
+    assert blocks.count.flatten().tolist() == [1, 2] * 3
+
+
+def test_count_needs_no_matrix():
+    """A padding mask over 2²⁰ × 2²⁰ tokens; a terabyte if it were written out."""
+    n = 1 << 20
+    mask = (torch.arange(n) >= 3).view(1, 1, 1, n)
+    whole = Visibility.of(n, n, causal=True, mask=mask)
+    assert whole.count[0, 0, [0, 3, 4, n - 1], 0].tolist() == [0, 1, 2, n - 3]
+    near = Visibility.of(n, n, window=5, n_global=4, mask=mask)
+    assert near.count[0, 0, [0, 4, 100, n - 1], 0].tolist() == [n - 3, 7, 12, 7]
+
+
+@given(views())
 def test_self_visible(pair):
     vis, V = pair
     own = torch.zeros_like(V[..., 0])

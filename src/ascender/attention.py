@@ -19,6 +19,7 @@ from ascender.checks import enter
 from ascender.combine import LowRank, Parts, folds
 from ascender.flock import Flock
 from ascender.neighbours import inside_transform
+from ascender.normalizers import WRITTEN, Normalizer
 from ascender.rules import Rules
 
 
@@ -55,6 +56,7 @@ def asc_attention(
     bare: Float[Tensor, "B G M d"] | None = None,
     key_norm: float | Tensor | None = None,
     dropout: float = 0.0,
+    normalizer: Normalizer | None = None,
     backend: str = "auto",
     return_parts: bool = False,
 ) -> Any:
@@ -70,6 +72,7 @@ def asc_attention(
     neighbours "semantic", "scores", or indices (N, K), (B, N, K) or (B, heads, N, K); −1 = none
     bare       the keys before rotation, where k is rotated: alignment uses these
     key_norm   the one length of all keys of a head (QK-norm): alignment then costs no width
+    normalizer how scores become weights (normalizers.py); None is the softmax
     backend    "auto", "dense", "compact", "folded", "windowed" or "decode"
 
     Returns out, or (out, Parts) with return_parts (dense).
@@ -77,7 +80,7 @@ def asc_attention(
     flock = enter(
         q, k, v, z_q, h_q, z_k, h_k, rules=rules, causal=causal, window=window,
         n_global=n_global, mask=mask, other=other, neighbours=neighbours, cross=cross,
-        bare=bare, key_norm=key_norm, dropout=dropout,
+        bare=bare, key_norm=key_norm, dropout=dropout, normalizer=normalizer,
     )  # fmt: skip
     return attend(flock, backend, return_parts)
 
@@ -138,6 +141,12 @@ def refusal(flock: Flock, backend: str) -> str | None:
         return f"dropout = {flock.dropout} needs the weights; expected backend='dense' or dropout=0"
     if flock.pair_values is not None:
         return "values of pairs (Shaw) need the weights; expected backend='dense'"
+    if flock.normalise is not None:
+        able = getattr(flock.normalise, "backends", WRITTEN)
+        if backend not in able:
+            name = getattr(flock.normalise, "name", flock.normalise)
+            expected = " or ".join(f"backend={b!r}" for b in able)
+            return f"normalizer {name} needs the scores themselves; expected {expected}"
     if rules.separation_scope == "all" and rules.active("sep"):
         return "separation_scope='all' needs the whole matrix; expected backend='dense'"
     if flock.q.dtype == torch.float16 and flock.q.device.type == "cpu":
@@ -185,13 +194,16 @@ def choose(flock: Flock) -> str:
     for name in order:
         if refusal(flock, name) is None:
             return name
+    # Where the scores must be written out, decode writes fewer matrices of them.
+    written = flock.normalise is not None and small < vis.N * vis.M
+    name = "decode" if written and refusal(flock, "decode") is None else "dense"
     if vis.N * vis.M > LARGE:
         warnings.warn(
-            f"attention over {vis.N} × {vis.M} scores runs dense, with whole matrices: "
+            f"attention over {vis.N} × {vis.M} scores runs {name}, with whole matrices: "
             f"{order[-1]} cannot: {refusal(flock, order[-1])}",
             stacklevel=4,
         )
-    return "dense"
+    return name
 
 
 def find_neighbours(flock: Flock) -> Int[Tensor, "B #H N K"]:

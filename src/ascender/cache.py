@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ascender.flock import Flock
 from ascender.geometry import FLOOR, lift, unit, wide
+from ascender.normalizers import Normalizer, applied
 from ascender.rules import Rules
 from ascender.visibility import Visibility
 
@@ -155,14 +156,17 @@ class Cache(KVCache):
         *,
         rules: Rules,
         key_norm: float | Tensor | None = None,
+        normalizer: Normalizer | None = None,
         **options: Any,
     ) -> Flock:
         """The newest n tokens as queries against everything held."""
         held = {name: self[name] for name in self._buffers}
         assert self._origin is not None
+        vis = self.visibility(q.shape[2])
+        q, rules, normalise = applied(normalizer, q, rules, vis)
         flock = Flock(
-            q, held["k"], held["v"], z_q, held["z"][..., :-1], h_q, held["h"], rules=rules,
-            vis=self.visibility(q.shape[2]), bare=held.get("bare"), key_norm=key_norm, **options,
+            q, held["k"], held["v"], z_q, held["z"][..., :-1], h_q, held["h"], rules=rules, vis=vis,
+            bare=held.get("bare"), key_norm=key_norm, normalise=normalise, **options,
         )  # fmt: skip
         acc = wide(q.dtype)
         known: dict[str, object] = {

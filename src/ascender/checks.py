@@ -8,8 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ascender.combine import LowRank
+from ascender.combine import LowRank, spread
 from ascender.flock import CHOICES, Flock
+from ascender.normalizers import Normalizer, applied
 from ascender.rules import Rules
 from ascender.visibility import Visibility
 
@@ -21,6 +22,7 @@ def enter(
     other: Tensor | LowRank | None = None, neighbours: str | Tensor = "semantic",
     cross: bool = False, bare: Tensor | None = None, key_norm: float | Tensor | None = None,
     dropout: float = 0.0, pair_values: Callable[[Tensor], Tensor | None] | None = None,
+    normalizer: Normalizer | None = None,
 ) -> Flock:  # fmt: skip
     """The checked call."""
     for name, t in (("q", q), ("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q)):
@@ -30,8 +32,8 @@ def enter(
     z_k = _keys_of("z", z_q, z_k, N, M)
     h_k = _keys_of("h", h_q, h_k, N, M)
     _check_shapes(q, k, v, z_q, h_q, z_k, h_k, bare)
-    k, v = _spread("k", k, H), _spread("v", v, H)
-    bare = None if bare is None else _spread("bare", bare, H)
+    k, v = spread(k, H), spread(v, H)
+    bare = None if bare is None else spread(bare, H)
     if not isinstance(rules, Rules):
         raise TypeError(f"rules is {type(rules).__name__}; expected Rules(…)")
     rules.check_heads(H)
@@ -42,10 +44,11 @@ def enter(
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout = {dropout}; expected a number in [0, 1)")
     check_other(other, B, H, N, M)
+    q, rules, normalise = applied(normalizer, q, rules, vis)
     return Flock(
         q, k, v, z_q, z_k, h_q, h_k, rules=rules, vis=vis, other=other,
         neighbours=lists(neighbours, B, H, N), bare=bare, key_norm=key_norm,
-        dropout=dropout, pair_values=pair_values,
+        dropout=dropout, pair_values=pair_values, normalise=normalise,
     )  # fmt: skip
 
 
@@ -136,11 +139,6 @@ def _check_key_norm(norm: float | Tensor | None, heads: int) -> None:
             )
     elif norm is not None and not norm > 0:
         raise ValueError(f"key_norm = {norm:g}; expected a positive number")
-
-
-def _spread(name: str, t: Tensor, heads: int) -> Tensor:
-    """Grouped keys and values, one per query head."""
-    return t if t.shape[1] == heads else t.repeat_interleave(heads // t.shape[1], 1)
 
 
 def _check_kind(

@@ -56,6 +56,11 @@ def four(t: Tensor) -> Tensor:
     return t.reshape((1,) * (4 - t.ndim) + t.shape)
 
 
+def spread(t: Float[Tensor, "B G M w"], heads: int) -> Float[Tensor, "B H M w"]:
+    """Grouped keys or values, one for each query head."""
+    return t if t.shape[1] == heads else t.repeat_interleave(heads // t.shape[1], 1)
+
+
 def folds(other: Bias) -> bool:
     """Whether a bias is a few columns of q and k: LowRank, or the same for every row."""
     return not isinstance(other, Tensor) or four(other).shape[-2] == 1

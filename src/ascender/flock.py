@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender import neighbours as nb
-from ascender.combine import LowRank, four
+from ascender.combine import LowRank, four, masked_softmax
 from ascender.geometry import FLOOR, anchor, lift, middle, unit, wide
 from ascender.lazy import lazy
 from ascender.rules import Rules
@@ -24,7 +24,8 @@ CHOICES = ("semantic", "scores")
 class Flock:
     """q: (B, H, N, d); k and v have as many heads, or fewer under decode; z and h may have one
     that all share. `bare`: the keys without rotation, where k is rotated. `key_norm`: the length
-    that all keys of a head have (QK-norm), so that k̃ = k / key_norm."""
+    that all keys of a head have (QK-norm), so that k̃ = k / key_norm. `normalise`: the weights from
+    (scores, V) where they are not the softmax."""
 
     q: Float[Tensor, "B H N d"]
     k: Float[Tensor, "B G M d"]
@@ -41,6 +42,7 @@ class Flock:
     key_norm: float | Float[Tensor, "H"] | None = None
     dropout: float = 0.0
     pair_values: Callable[[Tensor], Tensor | None] | None = None  # from A, what pairs add to out
+    normalise: Callable[[Tensor, Tensor], Tensor] | None = None
 
     @property
     def wide(self) -> torch.dtype:
@@ -186,6 +188,11 @@ class Flock:
         vis = replace(self.vis, mask=one(self.vis.mask))
         rules = replace(self.rules, **numbers)
         return replace(self, **cut, rules=rules, vis=vis, other=one(other), key_norm=norm)
+
+    def weights(self, total: Float[Tensor, "B H N M"]) -> Float[Tensor, "B H N M"]:
+        """A from the scores, over V(i)."""
+        normalise = masked_softmax if self.normalise is None else self.normalise
+        return normalise(total, self.vis.visible)
 
     def without_bad(self) -> tuple[Flock, Bool[Tensor, "B H N"]]:
         """The flock with every non-finite token set to 0, and the rows that see one.

@@ -147,7 +147,9 @@ class AscenderAttention(Attention):
     def flock(self, call: Call) -> Flock:
         """The call as what the backends take."""
         near = self.neighbours if call.neighbours is None else call.neighbours
-        kinds: dict[str, Any] = dict(rules=self.rules(), other=call.other, neighbours=near)
+        kinds: dict[str, Any] = dict(
+            rules=self.rules(), other=call.other, neighbours=near, normalizer=self.normalizer
+        )
         if "values" in ways(type(call.position)):
             kinds["pair_values"] = call.pair_values
         if call.cache is not None:

@@ -13,10 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from ascender.lazy import lazy
+
+CHUNK = 256  # rows of V written out at once
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,29 @@ class Visibility:
 
     @lazy
     def count(self) -> Int[Tensor, "#B #H #N 1"]:
-        """|V(i)|."""
-        return self.visible.sum(-1, keepdim=True)
+        """|V(i)|, (b, h, N or 1, 1): from running sums over the keys, which stand in order; only
+        a mask that differs by query is looked at row by row, in chunks."""
+        if self.p.ndim > 1 or self.j.ndim > 1:
+            return self.visible.sum(-1, keepdim=True)
+        if not self.by_key_only:
+            chunks = (self.rows(slice(a, a + CHUNK)) for a in range(0, self.N, CHUNK))
+            return torch.cat([rows.visible.sum(-1, keepdim=True) for rows in chunks], -2)
+        if self.mask is None:
+            before = torch.arange(self.M + 1, device=self.j.device).view(1, 1, -1)
+        else:
+            before = F.pad(self.mask.squeeze(-2).cumsum(-1), (1, 0))
+
+        def upto(place: Tensor) -> Tensor:
+            """How many of the keys that the mask allows stand at j ≤ place."""
+            return before[..., torch.searchsorted(self.j, place, right=True)].unsqueeze(-1)
+
+        if self.window is None:
+            return upto(self.p) if self.causal else before[..., -1:, None]
+        p, w, g = self.p, self.window, self.n_global
+        last = p if self.causal else self.j[-1].expand_as(p)
+        first = torch.where(p < g, g, (p - w).clamp_min(g))  # the globals are counted apart
+        end = torch.where(p < g, last, torch.minimum(p + w, last)).clamp_min(g - 1)
+        return upto(end) - upto(first - 1) + upto(last.clamp_max(g - 1))
 
     @lazy
     def flockmates(self) -> Bool[Tensor, "... N M"]:
@@ -120,7 +144,7 @@ class Visibility:
             mask = mask[..., which, :]
         return replace(self, p=self.p[which], mask=mask)
 
-    def sees(self, keys: Bool[Tensor, "B H M"], chunk: int = 256) -> Bool[Tensor, "B H N"]:
+    def sees(self, keys: Bool[Tensor, "B H M"], chunk: int = CHUNK) -> Bool[Tensor, "B H N"]:
         """Whether row i sees any of the marked keys (in chunks of rows)."""
         parts = []
         for a in range(0, self.N, chunk):

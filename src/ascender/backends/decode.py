@@ -25,7 +25,7 @@ from ascender.visibility import Visibility
 def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     """out = A v, row by row."""
     r, wide = flock.rules, flock.wide
-    B, H, N, d = flock.q.shape
+    _, H, N, d = flock.q.shape
     rows = _Rows(flock)
     q = flock.q * d**-0.5
     if r.active("align"):
@@ -49,7 +49,8 @@ def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     if flock.other_dense is not None:
         total = total + flock.other_dense.to(wide)
     total = total / r.at("tau_score", total)
-    return mix(rows.softmax(total).to(flock.v.dtype), flock.v)
+    weights = rows.softmax(total) if flock.normalise is None else flock.weights(total)
+    return mix(weights.to(flock.v.dtype), flock.v)
 
 
 def meet(x: Float[Tensor, "B H N w"], y: Float[Tensor, "B G M w"]) -> Float[Tensor, "B H N M"]:

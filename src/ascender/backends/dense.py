@@ -34,7 +34,7 @@ def dense(flock: Flock) -> tuple[Float[Tensor, "B H N e"], Parts]:
         "other": torch.zeros_like(base) if flock.other is None else _other(flock, base),
     }
     total = sum(terms.values()) / r.at("tau_score", base)
-    weights = masked_softmax(total, V)
+    weights = flock.weights(total)
     weights = weights.masked_fill(spoilt[..., None] & V, torch.nan)
     dropped = F.dropout(weights, flock.dropout) if flock.dropout else weights
     out = dropped.to(flock.v.dtype) @ flock.v

@@ -29,15 +29,7 @@ class Whole(Layout):
 
     @lazy
     def count(self) -> Float[Tensor, "#B #H N 1"]:
-        if self.vis.causal and self.keys is None:
-            n = (self.vis.p + 1).view(1, 1, -1, 1)
-        elif self.keys is None:
-            n = torch.full((1, 1, 1, 1), self.vis.M, device=self.vis.p.device)
-        elif self.vis.causal:
-            n = self.keys.cumsum(-1)[..., self.offset :, None]
-        else:
-            n = self.keys.sum(-1)[..., None, None]
-        return n.to(self.dtype)
+        return self.vis.count.to(self.dtype)
 
     def _bias(self, keys: slice, dtype: torch.dtype) -> Tensor | None:
         if self.keys is None:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ascender.backends.folded import Whole
-from ascender.combine import LowRank, Parts, columns, folds
+from ascender.combine import LowRank, Parts, columns, folds, spread
 from ascender.geometry import wide
 from ascender.slot import Attention, Call, ways
 
@@ -79,11 +79,6 @@ def stock(
         bias = (dense / temperature).to(q.dtype).masked_fill(~V, -torch.inf)
     out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=call.dropout)
     return out.masked_fill(~V.any(-1, keepdim=True), 0)
-
-
-def spread(t: Float[Tensor, "B G M w"], heads: int) -> Float[Tensor, "B H M w"]:
-    """Grouped keys and values, one per query head."""
-    return t if t.shape[1] == heads else t.repeat_interleave(heads // t.shape[1], 1)
 
 
 def beside(t: Float[Tensor, "B H N d"], more: Tensor) -> Float[Tensor, "B H N w"]:
