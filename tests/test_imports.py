@@ -19,6 +19,8 @@ HOUSE = (
     "backends.tiles", "backends.flash", "backends.bags", "backends.dense", "backends.terms",
     "backends.compact", "backends.fold", "backends.folded", "backends.windowed",
     "backends.decode", "checks", "attention",
+    "names", "positions.base", "positions.rope", "positions.alibi", "positions.t5",
+    "positions.shaw", "positions.absolute", "positions",
 )  # fmt: skip
 
 

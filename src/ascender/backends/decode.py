@@ -175,7 +175,9 @@ class _Rows:
             weight = self.masked(torch.ones_like(near[..., 0])) * scale
         s = mix(weight.flatten(0, 2)[:, None, None], near.flatten(0, 2)[:, None])
         s = s.view(*near.shape[:3], -1)
-        count = float(near.shape[-2]) if self.valid is None else self.valid.sum(-1, keepdim=True).to(s)
+        count = (
+            float(near.shape[-2]) if self.valid is None else self.valid.sum(-1, keepdim=True).to(s)
+        )
         return alignment.heading(s, count, self.r.at("alpha_align", s))
 
     @lazy
