@@ -1,46 +1,65 @@
-"""Where a token stands."""
+"""Positions, each one object in the same slot: `position("rope", dim=…, heads=…, head_dim=…)`."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from ascender.names import lookup, nearest
+from ascender.positions.absolute import Learned, Sinusoidal
+from ascender.positions.alibi import Alibi
+from ascender.positions.base import Position
+from ascender.positions.rope import Rope
+from ascender.positions.shaw import Shaw
+from ascender.positions.t5 import T5
 
-from ascender.combine import LowRank
+__all__ = [
+    "POSITIONS",
+    "T5",
+    "Alibi",
+    "Learned",
+    "Position",
+    "Rope",
+    "Shaw",
+    "Sinusoidal",
+    "position",
+]
 
-
-class Position(nn.Module):
-    """none: attention that does not know where a token stands. Every method does nothing."""
-
-    name = "none"
-
-    def embed(self, x: Float[Tensor, "B N dim"], p: Int[Tensor, "..."]) -> Float[Tensor, "B N dim"]:
-        return x
-
-    def rotate(self, t: Float[Tensor, "B H N d"], p: Int[Tensor, "..."]) -> Tensor:
-        return t
-
-    def bias(
-        self, p: Int[Tensor, "N"], j: Int[Tensor, "M"], causal: bool
-    ) -> Tensor | LowRank | None:
-        return None
-
-    def scores(
-        self, q: Float[Tensor, "B H N d"], p: Int[Tensor, "N"], j: Int[Tensor, "M"]
-    ) -> Tensor | None:
-        return None
-
-    def values(
-        self, weights: Float[Tensor, "B H N M"], p: Int[Tensor, "N"], j: Int[Tensor, "M"]
-    ) -> Tensor | None:
-        return None
+POSITIONS: dict[str, type[Position]] = {
+    "none": Position,
+    "rope": Rope,
+    "alibi": Alibi,
+    "t5": T5,
+    "shaw": Shaw,
+    "learned": Learned,
+    "sinusoidal": Sinusoidal,
+}
 
 
-POSITIONS: dict[str, type[Position]] = {"none": Position}
-
-
-def position(which: str | Position | None, **sizes: Any) -> Position:
+def position(
+    which: str | Position | None, *, dim: int, heads: int, head_dim: int, **options: Any
+) -> Position:
+    """A position by its name, of the sizes of an attention and with its own options; or the one
+    given, if it fits. None is "none"."""
+    sizes = {"dim": dim, "heads": heads, "head_dim": head_dim}
     if isinstance(which, Position):
+        if options:
+            raise ValueError(
+                f"{', '.join(options)} with a position already made ({which!r}); expected its name"
+            )
+        for size, want in sizes.items():
+            if (have := getattr(which, size, want)) != want:
+                raise ValueError(f"position {which!r} has {size} = {have}; expected {want}")
         return which
-    return POSITIONS["none" if which is None else which]()
+    name = "none" if which is None else which
+    kind = lookup("position", name, POSITIONS)
+    takes = inspect.signature(kind).parameters
+    known = [option for option in takes if option not in sizes]
+    for option in options:
+        if option not in known:
+            expected = f"one of {', '.join(known)}" if known else "none"
+            raise ValueError(
+                f"position {name!r} has no option {option!r}{nearest(option, known)}; "
+                f"expected {expected}"
+            )
+    return kind(**{size: sizes[size] for size in takes if size in sizes}, **options)
