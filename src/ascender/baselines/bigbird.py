@@ -1,0 +1,201 @@
+"""BigBird: a window, globals and random keys, in blocks, linear in N (arXiv 2007.14062).
+
+Tokens go in blocks of L. Query block c sees
+
+    0 … g−1              the first g blocks, and where not causal the last g
+    c−1, c, c+1          itself and its neighbours (none ahead where causal)
+    r more               drawn for each head, none twice, none of those above
+
+and blocks that are global themselves see everything. Inside a block causal means j ≤ p(i).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from ascender.backends.tiles import TileScores
+from ascender.baselines.plain import see_all, sides
+from ascender.combine import LowRank
+from ascender.visibility import Visibility
+
+HELD = 1 << 21  # numbers of gathered keys and values in flight
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which blocks look at which: block = L, n_global = g (blocks), n_random = r, and a seed.
+
+    The draw of a block is a pure function of (seed, head, c, number of blocks), and where causal
+    not of the number of blocks: a longer sequence leaves the rows before it as they were.
+    """
+
+    block: int = 64
+    n_global: int = 1
+    n_random: int = 3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("block", 1), ("n_global", 0), ("n_random", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} = {value!r}; expected an int ≥ {least}")
+
+    def blocks(self, M: int) -> int:
+        """C, the last one possibly cut short."""
+        return -(-M // self.block)
+
+    def lists(
+        self, c: Int[Tensor, "c"], heads: int, blocks: int | None
+    ) -> Int[Tensor, "heads c slots"]:
+        """The blocks that query blocks c see, −1 = none, no block twice. `blocks`: how many there
+        are; None where causal. Global blocks that see everything have more than a list holds."""
+        g, causal = self.n_global, blocks is None
+        end = c[:, None] + 1 if blocks is None else torch.full_like(c[:, None], blocks)
+        first = torch.arange(g, device=c.device).expand(len(c), -1)
+        first = torch.where(first < end, first, -1)
+        near = c[:, None] + torch.arange(-1, 1 if causal else 2, device=c.device)
+        last = end - 1 - torch.arange(0 if causal else g, device=c.device)
+        inner = end if causal else end - g
+        near = torch.where((near >= g) & (near < inner), near, -1)
+        fixed = torch.cat([first, near, torch.where(last >= g, last, -1)], -1)
+        return torch.cat([fixed.expand(heads, -1, -1), self.drawn(c, heads, blocks)], -1)
+
+    def drawn(
+        self, c: Int[Tensor, "c"], heads: int, blocks: int | None
+    ) -> Int[Tensor, "heads c r"]:
+        """The random blocks: r ranks among the blocks that are neither global nor near, each
+        draw from those left, −1 where none is."""
+        g, at = self.n_global, c.cpu().numpy()
+        before = np.maximum(at - 1 - g, 0)  # g … c−2
+        after = 0 * at if blocks is None else np.maximum(blocks - g - at - 2, 0)  # c+2 … C−g−1
+        head = np.arange(heads)[:, None]
+        ranks = np.empty((0, heads, len(at)), dtype=np.int64)
+        drawn = np.full((heads, len(at), self.n_random), -1)
+        for t in range(self.n_random):
+            left = before + after - t
+            rank = (_mixed(self.seed, head, at, t) % np.maximum(left, 1).astype(np.uint64)).astype(
+                np.int64
+            )
+            for taken in ranks:  # ascending: step over each that is not behind
+                rank = rank + (taken <= rank)
+            ranks = np.sort(np.concatenate([ranks, rank[None]]), axis=0)
+            found = np.where(rank < before, g + rank, at + 2 + rank - before)
+            drawn[..., t] = np.where(left > 0, found, -1)
+        return torch.from_numpy(drawn).to(c.device)
+
+
+def _mixed(*keys: int | np.ndarray) -> np.ndarray:
+    """64 bits that depend on every key as if drawn at random (splitmix64)."""
+    z = np.zeros(1, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for key in keys:
+            word = np.asarray(key).astype(np.int64).astype(np.uint64)
+            z = (z ^ word) + np.uint64(0x9E3779B97F4A7C15)
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            z = z ^ (z >> np.uint64(31))
+    return z
+
+
+def bigbird_visible(
+    p: Int[Tensor, "N"], j: Int[Tensor, "M"], plan: Plan, heads: int, causal: bool
+) -> Bool[Tensor, "heads N M"]:
+    """The pattern as a matrix: whether the query at position p sees the key at position j. Not
+    causal, j holds every key, so that the last block is known."""
+    c, keys = p // plan.block, j // plan.block
+    C = plan.blocks(int(max(p.max(), j.max())) + 1)
+    which, rows = torch.unique(c, return_inverse=True)
+    lists = plan.lists(which, heads, None if causal else C)
+    seen = torch.zeros(heads, len(which), C + 1, dtype=torch.bool, device=p.device)
+    seen.scatter_(-1, torch.where(lists < 0, C, lists), True)
+    visible = seen[:, rows][..., keys]
+    if causal:
+        return visible & (j <= p[:, None])
+    everything = (c < plan.n_global) | (c >= C - plan.n_global)
+    return visible | everything[:, None]
+
+
+def bigbird_attention(
+    q: Float[Tensor, "B H N d"], k: Float[Tensor, "B G M d"], v: Float[Tensor, "B G M e"],
+    vis: Visibility, plan: Plan, other: Tensor | LowRank | None = None, scale: float | None = None,
+) -> Float[Tensor, "B H N e"]:  # fmt: skip
+    """softmax over V(i) of s·q_i·k_j + β_ij, times v, in O(N L (2g + 3 + r)). The queries are the
+    tail of the keys; `other` folds (LowRank, or one number a key). A row that sees nothing is 0."""
+    if vis.window is not None:
+        raise ValueError(f"window = {vis.window}; expected None: the plan's blocks are the window")
+    Q, K, V = sides(q, k, v, vis, other, scale)
+    L, offset = plan.block, vis.M - vis.N
+    a, b = 0, vis.N  # rows a … b−1 go by their lists, the others see everything
+    if not vis.causal:
+        a = min(max(plan.n_global * L - offset, 0), vis.N)
+        b = min(max((plan.blocks(vis.M) - plan.n_global) * L - offset, a), vis.N)
+    out = _listed(Q[..., a:b, :], K, V, vis, plan, offset + a) if a < b else Q[..., :0, :]
+    if a > 0 or b < vis.N:
+        whole = see_all(torch.cat([Q[..., :a, :], Q[..., b:, :]], -2), K, V, vis)
+        out = torch.cat([whole[..., :a, :], *([out] if a < b else []), whole[..., a:, :]], -2)
+    return out.to(v.dtype)
+
+
+def _listed(
+    Q: Float[Tensor, "B H n w"], K: Float[Tensor, "B H M w"], V: Float[Tensor, "B H M e"],
+    vis: Visibility, plan: Plan, start: int,
+) -> Float[Tensor, "B H n e"]:  # fmt: skip
+    """Rows from position `start` on, each block with the blocks of its list, some at a time."""
+    (B, H, n, _), L, C = Q.shape, plan.block, plan.blocks(vis.M)
+    front = start % L
+    rows = F.pad(Q, (0, 0, front, -(front + n) % L)).unflatten(-2, (-1, L))
+    c = start // L + torch.arange(rows.shape[2], device=Q.device)
+    lists = plan.lists(c, H, None if vis.causal else C)
+    keys, values = (_Blocked(t, L) for t in (K, V))
+    step = max(1, HELD // (B * H * L * lists.shape[-1] * (K.shape[-1] + V.shape[-1])))
+    if torch.is_grad_enabled() and (K.requires_grad or V.requires_grad):
+        step = len(c)  # the gradient of each gather is as large as all the keys
+    out = []
+    for a in range(0, len(c), step):
+        some = slice(a, a + step)
+        near = lists[:, some]
+        bias = _bias(c[some], near, vis, plan, Q.dtype)
+        Ks, Vs = keys.at(near), values.at(near)
+        out.append(TileScores.apply(rows[:, :, some], Ks, Vs, bias, bias, bias, None)[0])
+    return torch.cat(out, 2).flatten(2, 3)[..., front : front + n, :]
+
+
+def _bias(
+    c: Int[Tensor, "c"], lists: Int[Tensor, "H c s"], vis: Visibility, plan: Plan,
+    dtype: torch.dtype,
+) -> Float[Tensor, "#B H c #L S"]:  # fmt: skip
+    """0 where a row sees a key of its list, else −inf; the same for all rows unless causal."""
+    L, along = plan.block, torch.arange(plan.block, device=c.device)
+    j = L * lists[..., None] + along  # negative where there is no block
+    j = j.masked_fill(j >= vis.M, -1).flatten(-2)
+    seen = (j >= 0)[None, :, :, None]
+    if vis.causal:
+        p = L * c[:, None] + along
+        seen = seen & (j[:, :, None] <= p[..., None])
+    if vis.mask is not None:
+        mask = vis.mask.squeeze(-2).expand(-1, len(j), -1)
+        real = mask.gather(-1, j.clamp_min(0).flatten(1).expand(len(mask), -1, -1))
+        seen = seen & real.view(-1, *j.shape)[:, :, :, None]
+    zero = torch.zeros(seen.shape, dtype=dtype, device=c.device)
+    return zero.masked_fill_(~seen, -torch.inf)
+
+
+class _Blocked:
+    """Keys or values in blocks, to be gathered by lists."""
+
+    def __init__(self, y: Shaped[Tensor, "B H M w"], L: int) -> None:
+        blocks = F.pad(y, (0, 0, 0, -y.shape[-2] % L)).unflatten(-2, (-1, L))
+        B, H, C = blocks.shape[:3]
+        self.flat, self.w = blocks.reshape(B * H * C, -1), y.shape[-1]
+        self.row = C * torch.arange(B * H, device=y.device).view(B, H, 1, 1)
+
+    def at(self, lists: Int[Tensor, "H c s"]) -> Shaped[Tensor, "B H c S w"]:
+        """The listed blocks, side by side."""
+        found = F.embedding(self.row + lists.clamp_min(0), self.flat)
+        return found.view(*found.shape[:3], -1, self.w)
