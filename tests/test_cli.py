@@ -20,6 +20,7 @@ COMMANDS = [
     ["bench", "layer"],
     ["bench", "choose"],
     ["bench", "import"],
+    ["bench", "report"],
 ]
 
 
@@ -109,7 +110,7 @@ def test_pictures_are_the_same_every_time(tmp_path):
 def test_bench_attention_tables():
     result = run("bench", "attention", "--lengths", "24,40", "--repeats", 1, "--no-memory")
     assert result.exit_code == 0
-    for text in ("Time, forward: × stock", "N = 40", "decode, one query", "Counted FLOPs"):
+    for text in ("Time, forward: × stock", "N = 40", "decode, one query", "FLOPs, forward"):
         assert text in result.stdout
     assert "timing training, N = 40" in result.stderr
 

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from ascender.backends import folded
 from ascender.backends.bags import Lists
 from ascender.bench import flops
 from ascender.bench.candidates import CANDIDATES
@@ -77,6 +78,16 @@ def test_formula_is_what_the_operators_do(name, causal, p):
     for work in candidate.works:
         counted = count(candidate.make(p).run(work))
         assert counted == candidate.flops(p, work == TRAINING)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", [name for name in CANDIDATES if name.startswith("folded")])
+def test_formula_is_what_long_sequences_do(name, causal, monkeypatch):
+    """Head by head; the passes that heads or kernels share are still made once."""
+    for module in (folded, flops):
+        monkeypatch.setattr(module, "LONG", 0)
+    p = replace(SMALL, causal=causal)
+    assert count(CANDIDATES[name].make(p).run(FORWARD)) == CANDIDATES[name].flops(p, False)
 
 
 def test_a_wrong_formula_is_noticed():

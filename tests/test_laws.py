@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ascender.backends import compact, fold
+from ascender.backends import compact, fold, folded
 from cases import DTYPES, FEW, KINDS, LARGE, OPTIONS, TOLERANCE, H, case, each, serving
 from laws import (
     all_finite,
@@ -223,6 +223,19 @@ def errors_of(x, backends):
     for backend in backends:
         for name, t in gradients(x, backend).items():
             yield backend, name, gap(t, truth[name]), gap(dense[name], truth[name])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "folded" in serving(kind)])
+def test_twins_agree_where_long_sequences_go_head_by_head(kind, monkeypatch, device):
+    monkeypatch.setattr(folded, "LONG", 0)
+    one = []
+    monkeypatch.setattr(folded, "fold", lambda *of: one.append(of) or fold.fold(*of))
+    for options in (o for o in OPTIONS if "matrix" not in o):
+        x = case(kind, options, device=device)
+        with torch.no_grad():
+            assert outputs_gap(x, run(x, "folded"), run(x, "dense")) <= 1e-10, options
+        assert len(one) == H, options
+        one.clear()
 
 
 @pytest.mark.parametrize("size", [11, LARGE])

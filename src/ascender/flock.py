@@ -166,28 +166,33 @@ class Flock:
         )  # fmt: skip
 
     def head(self, h: int) -> Flock:
-        """One head, without copying anything."""
+        """One head, without copying anything. What was one tensor stays one (τ_sep and τ_coh, say,
+        whose identity tells that one pass serves both)."""
+        known: dict[int, Tensor] = {}
+
+        def cut(t: Tensor, axis: int) -> Tensor:
+            return known.setdefault(id(t), t.narrow(axis, h, 1))
 
         def one(t: Any) -> Any:
-            return t[:, h : h + 1] if isinstance(t, Tensor) and t.ndim == 4 and len(t[0]) > 1 else t
+            return cut(t, 1) if isinstance(t, Tensor) and t.ndim == 4 and len(t[0]) > 1 else t
 
         names = ("q", "k", "v", "z_q", "z_k", "h_q", "h_k", "bare", "neighbours")
-        cut: dict[str, Any] = {name: one(getattr(self, name)) for name in names}
+        mine: dict[str, Any] = {name: one(getattr(self, name)) for name in names}
         sizes, other, norm = self.rules.sizes(), self.other, self.key_norm
         numbers: dict[str, Any] = {
-            name: value[h : h + 1]
+            name: cut(value, 0)
             for name, value in vars(self.rules).items()
             if isinstance(value, Tensor) and value.numel() > 1
         }
         if isinstance(other, LowRank):
             other = LowRank(one(other.left), one(other.right))
         if isinstance(norm, Tensor) and norm.numel() > 1:
-            norm = norm[h : h + 1]
+            norm = cut(norm, 0)
         if len(sizes) > 1:
             numbers["k"] = sizes[h]
         vis = replace(self.vis, mask=one(self.vis.mask))
         rules = replace(self.rules, **numbers)
-        return replace(self, **cut, rules=rules, vis=vis, other=one(other), key_norm=norm)
+        return replace(self, **mine, rules=rules, vis=vis, other=one(other), key_norm=norm)
 
     def weights(self, total: Float[Tensor, "B H N M"]) -> Float[Tensor, "B H N M"]:
         """A from the scores, over V(i)."""

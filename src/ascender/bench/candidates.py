@@ -174,9 +174,9 @@ CANDIDATES: dict[str, Candidate] = {
     "folded_shared": _variant("folded, shared, QK-norm", shared=True),
     "folded_reuse": _variant("… neighbours reused", shared=True, reuse=True),
     "folded_local": _variant("… and local scope", shared=True, reuse=True, local=True),
-    "windowed": _variant("windowed, per head", backend="windowed", windowed=True),
+    "windowed": _variant("windowed (w = 128), per head", backend="windowed", windowed=True),
     "windowed_shared": _variant(
-        "windowed, shared, QK-norm", backend="windowed", windowed=True, shared=True
+        "windowed (w = 128), shared, QK-norm", backend="windowed", windowed=True, shared=True
     ),
     "decode_stock": Candidate(
         "stock SDPA, one query",

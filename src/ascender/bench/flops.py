@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from ascender import neighbours
-from ascender.backends.folded import CHUNK
+from ascender.backends.folded import CHUNK, LONG
 from ascender.backends.windowed import Blocks
 from ascender.visibility import Visibility
 
@@ -169,12 +169,14 @@ def spaces(p: Problem, v: Variant) -> int:
     return 1 if v.shared else p.H
 
 
-def variances(p: Problem, v: Variant) -> float:
-    """Of rows, from covariances of the keys; causal: running ones and the row's own chunk."""
+def variances(p: Problem, v: Variant, training: bool) -> float:
+    """Of rows, from covariances of the keys; causal: running ones and the row's own chunk. Long
+    sequences go head by head, and each head makes those of z again."""
     n = -(-p.n // CHUNK) * CHUNK if p.causal else p.n
     own = CHUNK if p.causal else 0
-    centres = p.H if v.local else spaces(p, v)
-    terms = ((p.d, p.H, p.H), (p.d_z + 1, centres, spaces(p, v)))
+    alone = not training and p.H * p.n * p.d >= LONG
+    keys = p.H if alone else spaces(p, v)
+    terms = ((p.d, p.H, p.H), (p.d_z + 1, p.H if v.local else keys, keys))
     return sum(2 * n * (rows * (w + own) + keys * w) * w for w, rows, keys in terms)
 
 
@@ -182,7 +184,7 @@ def folded(p: Problem, training: bool, v: Variant) -> float:
     """Main pass at the folded width (values are padded to it), centre passes, row variances,
     lists, search."""
     flash = 4 * p.pairs * (width(p, v.shared) * p.H + passes(v) * (p.d_z + 1) * spaces(p, v))
-    few, near = variances(p, v), lists(p, v, training)
+    few, near = variances(p, v, training), lists(p, v, training)
     grown = FLASH * flash + STORED * few if training else flash + few
     return grown + near + search(p, v, p.searched_pairs)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
@@ -23,6 +26,7 @@ from ascender.cli.terminal import (
     progress,
     show,
 )  # fmt: skip
+from ascender.files import write
 
 app = typer.Typer(
     help="Time the attention, a layer, the backends or the import, on this machine.",
@@ -44,8 +48,7 @@ def attention(
     The whole run, up to N = 16384, takes many minutes; --quick takes one.
     """
     from ascender.bench import attention as study
-    from ascender.bench import goals
-    from ascender.bench import show as tables
+    from ascender.bench import show as terminal
 
     if quick and lengths is not None:
         raise typer.BadParameter(
@@ -59,9 +62,7 @@ def attention(
     torch.set_num_threads(threads)
     with _timing() as say:
         rows = study.run(plan, say)
-    reached = goals.reached(rows)
-    shown = [tables.attention(rows, causal), *([tables.goals(reached)] if reached else [])]
-    _report(as_json, rows, shown, causal=causal, goals=reached)
+    _result("attention", rows, None if as_json else terminal.attention(rows, causal), causal=causal)
 
 
 @app.command(epilog="Example: ascender bench layer --lengths 64")
@@ -69,14 +70,11 @@ def layer(
     lengths: Lengths = None, as_json: Json = False, repeats: Repeats = None, threads: Threads = 1
 ) -> None:
     """The training step of a whole layer against a vanilla layer with the same projections."""
-    from ascender.bench import goals
     from ascender.bench import layer as study
-    from ascender.bench import show as tables
+    from ascender.bench import show as terminal
 
     rows = _run(study, lengths, repeats, threads)
-    reached = goals.reached(rows)
-    shown = [tables.layer(rows), *([tables.goals(reached)] if reached else [])]
-    _report(as_json, rows, shown, goals=reached)
+    _result("layer", rows, None if as_json else terminal.layer(rows))
 
 
 @app.command(epilog="Example: ascender bench choose --lengths 64,256,1024")
@@ -85,26 +83,48 @@ def choose(
 ) -> None:
     """Which backend is fastest here, by length and mask, and which one "auto" takes."""
     from ascender.bench import choose as study
-    from ascender.bench import show as tables
+    from ascender.bench import show as terminal
 
     rows = _run(study, lengths, repeats, threads)
-    _report(as_json, rows, [tables.choose(rows)])
+    _result("choose", rows, None if as_json else terminal.choose(rows))
 
 
 @app.command("import", epilog="Example: ascender bench import --repeats 9")
 def import_(as_json: Json = False, repeats: Repeats = None) -> None:
     """What "import ascender" takes beyond "import torch"."""
-    from ascender.bench import imports
-    from ascender.bench import show as tables
-    from ascender.bench.timing import machine
+    from ascender.bench import imports, tables
+    from ascender.bench import show as terminal
 
     with _timing() as say:
         say("importing, in processes of their own")
         found = imports.run(repeats or 5)
     if as_json:
-        print_json({"machine": machine(), **found})
+        print_json({**_origin("import"), **found})
     else:
-        show(tables.imports(found))
+        show(terminal.grids(tables.imports(found)))
+
+
+@app.command(epilog="Example: ascender bench report docs/bench/*.json --into docs/benchmark.md")
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="What the other commands gave with --json.")],
+    into: Annotated[list[Path] | None, typer.Option(help="Document to bring up to date.")] = None,
+) -> None:
+    """Runs as Markdown tables, printed or put into documents.
+
+    A document marks the place of a table by <!-- bench: NAME --> and <!-- /bench -->; what stands
+    between is replaced, all else stays. Of two runs that measured the same, the last one counts.
+    """
+    from ascender.bench import report as made
+
+    try:
+        blocks = made.blocks(runs)
+        texts = {path: made.filled(path, blocks) for path in into or []}
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from None
+    if not texts:
+        typer.echo(made.document(blocks), nl=False)
+    for path, text in texts.items():
+        typer.echo(f"wrote {write(path, text)}")
 
 
 @contextmanager
@@ -128,14 +148,23 @@ def _run(study: Any, lengths: str | None, repeats: int | None, threads: int) -> 
     return rows
 
 
-def _report(
-    as_json: bool, rows: Sequence[Any], shown: Sequence[RenderableType], **more: object
-) -> None:
+def _origin(study: str) -> dict[str, Any]:
+    """What a JSON begins with: which study, the command that made it, and where."""
     from ascender.bench.timing import machine
 
-    here = machine()
-    if as_json:
-        print_json({"machine": here, **more, "rows": [asdict(row) for row in rows]})
-    else:
-        show(*shown)
-        note(f"torch {here['torch']}, {here['processor']}, threads: {here['threads']}")
+    words = [word for word in sys.argv[1:] if word != "--json"]
+    return {"study": study, "command": shlex.join(["ascender", *words]), "machine": machine()}
+
+
+def _result(study: str, rows: Sequence[Any], shown: RenderableType | None, **more: object) -> None:
+    """Tables and goals, or JSON where there is nothing to show."""
+    from ascender.bench import goals, tables
+    from ascender.bench import show as terminal
+
+    reached, origin = goals.reached(rows), _origin(study)
+    if shown is None:
+        print_json({**origin, **more, "goals": reached, "rows": [asdict(row) for row in rows]})
+        return
+    here = origin["machine"]
+    show(shown, terminal.grids(tables.goals(reached)))
+    note(f"torch {here['torch']}, {here['processor']}, threads: {here['threads']}")

@@ -1,0 +1,95 @@
+"""`ascender bench report`: runs (the commands' JSON) → the tables of a document.
+
+    <!-- bench: attention forward time -->
+    … written by the command, whatever stood here …
+    <!-- /bench -->
+
+Everything outside such marks is written by hand and stays.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ascender.bench import goals, tables
+from ascender.bench.attention import AttentionRow
+from ascender.bench.tables import Grid
+from ascender.bench.timing import Row
+
+ROWS: dict[str, type[Row]] = {"attention": AttentionRow, "layer": Row}
+STUDIES = (*ROWS, "import")
+MARK = re.compile(r"(<!-- bench: (.+?) -->\n)(.*?)(<!-- /bench -->)", re.S)
+
+
+def markdown(grid: Grid) -> str:
+    """A table of Markdown."""
+    lines = [grid.columns, ("---",) * len(grid.columns), *grid.rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """One run."""
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is no JSON ({error}); expected a run made by --json") from None
+    study = run.get("study") if isinstance(run, dict) else None
+    if study not in STUDIES:
+        raise ValueError(f"{path}: study {study!r}; expected one of {', '.join(STUDIES)}")
+    return dict(run)
+
+
+def merged(runs: Iterable[Mapping[str, Any]], kind: type[Row]) -> list[Any]:
+    """The rows of several runs; of the same candidate, N and work the last measurement counts."""
+    found: dict[tuple[str, int, str], dict[str, Any]] = {}
+    for run in runs:
+        for row in run["rows"]:
+            old = found.setdefault((row["candidate"], row["n"], row["work"]), dict(row))
+            old.update((key, value) for key, value in row.items() if value is not None)
+    return [kind(**row) for row in found.values()]
+
+
+def blocks(paths: Sequence[Path]) -> dict[str, tuple[str, str]]:
+    """Name → (title, Markdown) of every table that these runs make."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for path in paths:
+        run = read(path)
+        runs.setdefault(run["study"], []).append(run)
+    rows = {study: merged(some, ROWS[study]) for study, some in runs.items() if study in ROWS}
+    found = tables.goals(goals.reached([row for some in rows.values() for row in some]))
+    if "attention" in rows:
+        found |= tables.attention(rows["attention"], runs["attention"][-1].get("causal", False))
+    found |= tables.layer(rows.get("layer", []))
+    if "import" in runs:
+        found |= tables.imports(runs["import"][-1])
+    made = {name: (grid.title, markdown(grid)) for name, grid in found.items()}
+    return {"commands": ("Commands", _commands(runs)), **made}
+
+
+def _commands(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    lines = []
+    for run in (run for some in runs.values() for run in some):
+        here = run["machine"]
+        threads = f"{here['threads']} thread{'s' if here['threads'] > 1 else ''}"
+        lines.append(f"- `{run['command']}` (torch {here['torch']}, {threads})\n")
+    return "".join(lines)
+
+
+def document(made: Mapping[str, tuple[str, str]]) -> str:
+    """All tables under their titles."""
+    return "\n".join(f"## {title}\n\n{text}" for title, text in made.values())
+
+
+def filled(path: Path, made: Mapping[str, tuple[str, str]]) -> str:
+    """The document with its marked tables brought up to date."""
+    text = path.read_text(encoding="utf-8")
+    names = [name for _, name, _, _ in MARK.findall(text)]
+    lacks = [name for name in names if name not in made]
+    if lacks or not names:
+        asks = ", ".join(lacks) or "nothing (no line <!-- bench: NAME -->)"
+        raise ValueError(f"{path} asks for {asks}; these runs make {', '.join(made)}")
+    return MARK.sub(lambda mark: f"{mark[1]}{made[mark[2]][1]}{mark[4]}", text)

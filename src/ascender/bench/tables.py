@@ -1,0 +1,155 @@
+"""Rows of a run → tables of text. show.py prints them, report.py writes them into documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ascender.bench.attention import AttentionRow
+from ascender.bench.candidates import CANDIDATES
+from ascender.bench.layer import LAYERS
+from ascender.bench.timing import FORWARD, TRAINING, Row
+
+SKIPPED = "…"
+WORKS = {FORWARD: "forward", TRAINING: "forward + backward"}
+SUMMARY = (
+    (FORWARD, 4096, "ratio"), (TRAINING, 4096, "ratio"), (FORWARD, 16384, "ratio"),
+    (FORWARD, 16384, "memory_ratio"),
+)  # fmt: skip
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A heading for the labels and for every column; rows of a label and cells; the labels of
+    what the others are measured by."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    baselines: tuple[str, ...] = ()
+
+
+def number(x: float) -> str:
+    """Three digits or so."""
+    return f"{x:.0f}" if x >= 100 else f"{x:.1f}" if x >= 10 else f"{x:.2f}"
+
+
+def times(x: float) -> str:
+    return f"{number(x)}×"
+
+
+def by_length(
+    title: str, labels: Mapping[str, str], rows: Sequence[R], cell: Callable[[R], str | None],
+    baselines: Sequence[str] = (),
+) -> Grid | None:  # fmt: skip
+    """Candidates down, lengths across; None where no cell has anything to say."""
+    cells = {(row.candidate, row.n): text for row in rows if (text := cell(row)) is not None}
+    lengths = sorted({n for _, n in cells})
+    if not lengths:
+        return None
+    found = (
+        (label, *(cells.get((name, n), SKIPPED) for n in lengths))
+        for name, label in labels.items()
+        if any((name, n) in cells for n in lengths)
+    )
+    columns = ("", *(f"N = {n}" for n in lengths))
+    return Grid(title, columns, tuple(found), tuple(labels[name] for name in baselines))
+
+
+def attention(rows: Sequence[AttentionRow], causal: bool = False) -> dict[str, Grid]:
+    """Time, memory and FLOPs, each as a multiple of stock SDPA at the same N; and a summary."""
+    labels = {name: candidate.label for name, candidate in CANDIDATES.items()}
+    own = [name for name, candidate in CANDIDATES.items() if candidate.baseline == name]
+    kind = "causal, " if causal else ""
+    found: dict[str, Grid | None] = {}
+    for work, name in WORKS.items():
+        some = [row for row in rows if row.work == work]
+        for what, measure, cell in (
+            ("time", "Time", _time_cell), ("memory", "Peak memory", _memory_cell),
+            ("flops", "FLOPs", _flop_cell),
+        ):  # fmt: skip
+            title = f"{measure}, {kind}{name}: × stock SDPA"
+            found[f"attention {work} {what}"] = by_length(title, labels, some, cell, own)
+    found["attention summary"] = _summary(rows)
+    return {name: grid for name, grid in found.items() if grid is not None}
+
+
+def _time_cell(row: AttentionRow) -> str | None:
+    if row.ms is None or row.ratio is None:
+        return None
+    return f"{number(row.ms)} ms" if row.candidate == row.baseline else times(row.ratio)
+
+
+def _memory_cell(row: AttentionRow) -> str | None:
+    if row.memory_mb is None or row.memory_ratio is None or row.process_ratio is None:
+        return None
+    if row.candidate == row.baseline:
+        return f"{number(row.memory_mb)} MB ({row.process_mb:.0f} MB)"
+    return f"{times(row.memory_ratio)} ({times(row.process_ratio)})"
+
+
+def _flop_cell(row: AttentionRow) -> str | None:
+    if row.skipped is not None:
+        return None
+    if row.candidate != row.baseline:
+        return times(row.flop_ratio)
+    return f"{number(row.gflop)} G" if row.gflop >= 0.1 else f"{number(1e3 * row.gflop)} M"
+
+
+def _summary(rows: Sequence[AttentionRow]) -> Grid | None:
+    """What the README shows: a few columns, whole-sequence candidates only."""
+    at = {(row.candidate, row.work, row.n): row for row in rows}
+    table = []
+    for name, candidate in CANDIDATES.items():
+        if name == "stock" or candidate.baseline != "stock":
+            continue
+        values = [getattr(at.get((name, work, n)), key, None) for work, n, key in SUMMARY]
+        if any(values):
+            cells = (SKIPPED if value is None else times(value) for value in values)
+            table.append((candidate.label, *cells))
+    columns = (
+        f"{'peak memory, ' if key == 'memory_ratio' else ''}{WORKS[work]}, N = {n}"
+        for work, n, key in SUMMARY
+    )
+    return Grid("× stock SDPA", ("", *columns), tuple(table)) if table else None
+
+
+def layer(rows: Sequence[Row]) -> dict[str, Grid]:
+    def cell(row: Row) -> str | None:
+        if row.ms is None or row.ratio is None:
+            return None
+        return f"{number(row.ms)} ms" if row.candidate == "vanilla" else times(row.ratio)
+
+    labels = {name: label for name, (label, _) in LAYERS.items()}
+    grid = by_length("Training step: × vanilla layer", labels, rows, cell, ["vanilla"])
+    return {} if grid is None else {"layer": grid}
+
+
+def goals(table: Sequence[Mapping[str, object]]) -> dict[str, Grid]:
+    rows = []
+    for row in table:
+        limit, measured = (times(float(str(row[key]))) for key in ("limit", "measured"))
+        rows.append((str(row["goal"]), limit, measured, _verdict(row["reached"])))
+    columns = ("goal", "at most", "measured", "")
+    return {"goals": Grid("Goals", columns, tuple(rows))} if rows else {}
+
+
+def imports(found: Mapping[str, Any]) -> dict[str, Grid]:
+    rows = [
+        (label, f"{found[key]:.3f}")
+        for key, label in (
+            ("import_torch_s", "import torch"),
+            ("import_ascender_s", "import ascender"),
+            ("difference_s", "difference"),
+            ("goal_s", "goal, at most"),
+        )
+    ]
+    rows.append(("goal", _verdict(found["reached"])))
+    title = "Import time, median of alternating processes"
+    return {"import": Grid(title, ("", "seconds"), tuple(rows))}
+
+
+def _verdict(reached: object) -> str:
+    return "reached" if reached else "missed"
