@@ -65,8 +65,11 @@ def pick(
     return best(scores, sizes)
 
 
-def best(scores: Float[Tensor, "B H ... m"], sizes: tuple[int, ...]) -> Int[Tensor, "B H ... K"]:
-    """The places of the sizes[h] largest scores of each row, −1 instead of a −inf."""
+def best(
+    scores: Float[Tensor, "B H ... m"], sizes: tuple[int, ...], *, full: bool = False
+) -> Int[Tensor, "B H ... K"]:
+    """The places of the sizes[h] largest scores of each row, −1 instead of a −inf. `full`: none
+    of them is −inf."""
     K = min(max(sizes), scores.shape[-1])
     ranked = len(set(sizes)) > 1
     if not ranked and K < scores.shape[-1] <= SHORT and _plain(scores):
@@ -74,7 +77,7 @@ def best(scores: Float[Tensor, "B H ... m"], sizes: tuple[int, ...]) -> Int[Tens
         if index is not None:
             return index
     top = scores.topk(K, dim=-1, sorted=ranked)
-    index = top.indices.masked_fill(top.values == -torch.inf, -1)
+    index = top.indices if full else top.indices.masked_fill(top.values == -torch.inf, -1)
     if ranked:
         rank = torch.arange(K, device=index.device)
         limit = rank.new_tensor(sizes).view(-1, *(1,) * (scores.ndim - 2))

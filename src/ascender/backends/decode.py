@@ -10,13 +10,14 @@ place where they are new.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender import neighbours as nb
-from ascender.combine import masked_softmax, slope
+from ascender.combine import EPS, masked_softmax, slope, standardise
 from ascender.flock import Flock
-from ascender.geometry import kernel, lift, probe
+from ascender.geometry import kernel, lift, probe, unit
 from ascender.lazy import lazy
 from ascender.rules import alignment, cohesion, separation
 from ascender.visibility import Visibility
@@ -37,13 +38,13 @@ def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
             total, score = meet(q, flock.k).to(wide), meet(u, flock.heading_keys.to(wide))
         scale = flock.key_scale
         score = score * (_spread(scale.mT, H) if isinstance(scale, Tensor) else scale)
-        total = torch.addcmul(total, *rows.sloped("align", gate, score))
+        total = torch.addcmul(total, r.strength("align", u) * gate, rows.standardised(score))
     else:
         total = meet(q, flock.k).to(wide)
     if r.active("coh"):
         c, gate = rows.centre()
         score = meet(probe(c) / r.at("tau_coh", c), rows.y)
-        total.addcmul_(*rows.sloped("coh", gate, score))
+        total.addcmul_(r.strength("coh", c) * gate, rows.standardised(score))
     if r.active("sep"):
         total.scatter_add_(-1, rows.places, rows.penalties())
     if flock.other_dense is not None:
@@ -97,14 +98,17 @@ class _Rows:
         self.z_q, self.z_k = flock.z
         self.y = flock.z_lifted
 
-    def flockmates(self, rows: Float[Tensor, "B #H N M"]) -> Float[Tensor, "B h N M"]:
+    @lazy
+    def own(self) -> Int[Tensor, "N 1"]:
+        return self.vis.own.view(-1, 1)
+
+    def flockmates(self, rows: Float[Tensor, "B #H N M"]) -> Float[Tensor, "B #H N M"]:
         """−inf outside P(i), in place."""
         if self.visible is not None:
             return rows.masked_fill_(~self.vis.flockmates, -torch.inf)
         if self.vis.cross:
             return rows
-        own = self.vis.own.view(-1, 1).expand(*rows.shape[:3], 1)
-        return rows.scatter_(-1, own, -torch.inf)
+        return rows.scatter_(-1, self.own.expand(*rows.shape[:3], 1), -torch.inf)
 
     def softmax(self, rows: Float[Tensor, "B #H N M"]) -> Float[Tensor, "B h N M"]:
         """Over V(i)."""
@@ -112,17 +116,13 @@ class _Rows:
             return torch.softmax(rows, -1)
         return masked_softmax(rows, self.visible)
 
-    def sloped(self, rule: str, gate: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-        """(f_i, r_ij − mean_i), whose product is the rule's term; uses the score up."""
-        var = None
-        if self.r.standardise:
-            if self.visible is None:
-                score.sub_(score.mean(-1, keepdim=True))
-            else:
-                mean = score.masked_fill(~self.visible, 0).sum(-1, keepdim=True) / self.n
-                score = score.sub_(mean).masked_fill_(~self.visible, 0)
-            var = torch.linalg.vector_norm(score, dim=-1, keepdim=True).square() / self.n
-        return slope(self.r.strength(rule, score), gate, var), score
+    def standardised(self, score: Float[Tensor, "B #H N M"]) -> Float[Tensor, "B #H N M"]:
+        """r̃, which is what LayerNorm makes of r where all is visible."""
+        if not self.r.standardise:
+            return score
+        if self.visible is None:
+            return F.layer_norm(score, score.shape[-1:], eps=EPS)
+        return standardise(score, self.visible)
 
     @lazy
     def cosines(self) -> Float[Tensor, "B #H N M"]:
@@ -138,15 +138,21 @@ class _Rows:
     def lists(self) -> Int[Tensor, "B H N K"]:
         """N_k(i)."""
         if self.flock.neighbours == "semantic":
-            found = nb.best(self.cosines.detach(), self.r.sizes())
+            found = nb.best(self.cosines.detach(), self.r.sizes(), full=self.full)
         else:
             found = self.flock.members
         return found.expand(-1, self.flock.q.shape[1], -1, -1)
 
+    @property
+    def full(self) -> bool:
+        """Whether there are enough flockmates for every list, and no need to look."""
+        sizes = self.r.sizes()
+        semantic = self.flock.neighbours == "semantic"
+        return semantic and self.visible is None and len(sizes) == 1 and sizes[0] < self.vis.M
+
     @lazy
     def valid(self) -> Bool[Tensor, "B H N K"] | None:
-        there = self.lists >= 0
-        return None if bool(there.all()) else there
+        return None if self.full else self.lists >= 0
 
     @lazy
     def places(self) -> Int[Tensor, "B H N K"]:
@@ -157,9 +163,9 @@ class _Rows:
         """0 where the list has no entry."""
         return t if self.valid is None else t.masked_fill(~self.valid, 0)
 
-    def at(self, rows: Float[Tensor, "B #H #N M"]) -> Float[Tensor, "B H N K"]:
+    def at(self, rows: Float[Tensor, "B #H N M"]) -> Float[Tensor, "B H N K"]:
         """Rows at the places of the lists."""
-        return rows.expand(-1, *self.places.shape[1:3], -1).gather(-1, self.places)
+        return rows.expand(-1, self.places.shape[1], -1, -1).gather(-1, self.places)
 
     def take(self, y: Float[Tensor, "B G M w"]) -> Float[Tensor, "B H N K w"]:
         """y_l for l in the lists."""
@@ -170,16 +176,15 @@ class _Rows:
     def heading(self) -> tuple[Tensor, Tensor]:
         """(u, γ)."""
         near, scale = self.take(self.flock.heading_keys).to(self.flock.wide), self.flock.key_scale
-        if isinstance(scale, Tensor) and scale.ndim == 4:
-            weight = self.masked(self.at(_spread(scale.mT, near.shape[1])))
+        if self.flock.key_norm is None:
+            near = unit(near)
         else:
-            weight = self.masked(torch.ones_like(near[..., 0])) * scale
-        s = mix(weight.flatten(0, 2)[:, None, None], near.flatten(0, 2)[:, None])
-        s = s.view(*near.shape[:3], -1)
-        count = (
-            float(near.shape[-2]) if self.valid is None else self.valid.sum(-1, keepdim=True).to(s)
-        )
-        return alignment.heading(s, count, self.r.at("alpha_align", s))
+            near = near * (scale.unsqueeze(-1) if isinstance(scale, Tensor) else scale)
+        count = float(near.shape[-2])
+        if self.valid is not None:
+            near = near.masked_fill(~self.valid.unsqueeze(-1), 0)
+            count = self.valid.sum(-1, keepdim=True).to(near.dtype)
+        return alignment.heading(near.sum(-2), count, self.r.at("alpha_align", near))
 
     @lazy
     def nearness(self) -> Float[Tensor, "B Z N M"]:
