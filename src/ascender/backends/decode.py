@@ -180,7 +180,7 @@ class _Rows:
             near = unit(near)
         else:
             near = near * (scale.unsqueeze(-1) if isinstance(scale, Tensor) else scale)
-        count = float(near.shape[-2])
+        count: float | Tensor = float(near.shape[-2])
         if self.valid is not None:
             near = near.masked_fill(~self.valid.unsqueeze(-1), 0)
             count = self.valid.sum(-1, keepdim=True).to(near.dtype)

@@ -38,7 +38,7 @@ def attention(name: str, dim: int, heads: int, **options: Any) -> Attention:
     return kind(dim, heads, **options)
 
 
-def options_of(kind: type[Attention]) -> list[str]:
+def options_of(kind: type) -> list[str]:
     """The keywords that an attention's constructor takes, its own first."""
     found: dict[str, None] = {}
     for cls in kind.__mro__:

@@ -14,9 +14,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ascender.backends.decode import meet
-from ascender.backends.fold import columns
 from ascender.backends.folded import Whole
-from ascender.combine import LowRank, masked_softmax
+from ascender.combine import LowRank, columns, masked_softmax
 from ascender.geometry import wide
 from ascender.visibility import Visibility
 
@@ -24,7 +23,7 @@ from ascender.visibility import Visibility
 def sides(
     q: Float[Tensor, "B H N d"], k: Float[Tensor, "B G M d"], v: Float[Tensor, "B G M e"],
     vis: Visibility, other: Tensor | LowRank | None = None, scale: float | None = None,
-) -> tuple[Float[Tensor, "B H N w"], Float[Tensor, "B H M w"], Float[Tensor, "B H M e"]]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """(Q, K, V) whose products are the whole score, one head each, in the accumulating type.
     Keys that are padding are 0: whatever they hold, NaN included, reaches nobody."""
     refuse(vis, other)
@@ -32,7 +31,8 @@ def sides(
     acc = wide(q.dtype)
     Q = [q.to(acc) * (d**-0.5 if scale is None else scale)]
     K, V = ([t.to(acc).repeat_interleave(H // t.shape[1], 1)] for t in (k, v))
-    for x, y in columns(other, vis):
+    if other is not None:
+        x, y = columns(other, vis.N, vis.M)
         Q.append(x.to(q).to(acc).expand(B, H, N, -1))
         K.append(y.to(q).to(acc).expand(B, H, -1, -1))
     whole = (torch.cat(t, -1) if len(t) > 1 else t[0] for t in (Q, K, V))
