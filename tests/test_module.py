@@ -325,3 +325,25 @@ def test_what_auto_takes(n, options, want):
     q, z = torch.randn(1, 2, n, 4), torch.randn(1, 1, n, 3)
     flock = enter(q, q, q, z, z, rules=Rules(k=2), **options)
     assert choose(flock) == want
+
+
+@pytest.mark.parametrize("options", [{}, {"kv_heads": 1}, {"geometry": "shared"}])
+def test_rows_of_a_cache_by_the_definition(options):
+    """Dense, with parts, and with a NaN among what the cache holds: the same rows."""
+    module, x = make(**options), tokens()
+    want, parts = module(x, causal=True, return_parts=True)
+    cache = module.new_cache()
+    with torch.no_grad():
+        module(x[:, :7], cache=cache)
+        assert torch.allclose(module(x[:, 7:9], cache=cache, backend="dense"), want[:, 7:9])
+        last, some = module(x[:, 9:11], cache=cache, return_parts=True)
+    assert torch.allclose(last, want[:, 9:11], atol=1e-10)
+    assert torch.allclose(some.total, parts.total[:, :, 9:11, :11], atol=1e-10)
+    spoilt = x.clone()
+    spoilt[1, 3] = torch.nan
+    cache = module.new_cache()
+    with torch.no_grad():
+        module(spoilt[:, :7], cache=cache)
+        got = module(x[:, 7:8], cache=cache)
+    assert torch.allclose(got[0], want[0, 7:8], atol=1e-10)
+    assert bool(got[1].isnan().all())

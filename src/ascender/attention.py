@@ -96,7 +96,7 @@ def attend(flock: Flock, backend: str, return_parts: bool = False) -> Any:
                 f"return_parts with backend={backend!r}: Parts are whole matrices; expected "
                 "backend='dense' or 'auto', or asc_parts(rows=…) for some rows"
             )
-        return dense(flock)
+        return dense(flock.spread())
     name = choose(flock) if backend == "auto" else backend
     if name not in BACKENDS:
         raise ValueError(
@@ -105,7 +105,7 @@ def attend(flock: Flock, backend: str, return_parts: bool = False) -> Any:
     if reason := refusal(flock, name):
         raise ValueError(f"backend={name!r} cannot: {reason}")
     if name == "dense":
-        return dense(flock)[0]
+        return dense(flock.spread())[0]
     if torch.compiler.is_compiling():  # kernels and index lists of its own: step around it
         return torch.compiler.disable(_run)(flock, name)
     return _run(flock, name)
@@ -114,7 +114,7 @@ def attend(flock: Flock, backend: str, return_parts: bool = False) -> Any:
 def _run(flock: Flock, name: str) -> Tensor:
     out = BACKENDS[name](flock)
     if bool(torch.isnan(out).any()) or not _geometry_is_finite(flock):
-        flock, spoilt = flock.without_bad()
+        flock, spoilt = flock.spread().without_bad()
         out = BACKENDS[name](flock).masked_fill(spoilt[..., None], torch.nan)
     return out
 

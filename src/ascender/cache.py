@@ -162,15 +162,15 @@ class Cache(KVCache):
         """The newest n tokens as queries against everything held."""
         held = {name: self[name] for name in self._buffers}
         assert self._origin is not None
-        vis = self.visibility(q.shape[2])
+        vis, acc = self.visibility(q.shape[2]), wide(q.dtype)
         q, rules, normalise = applied(normalizer, q, rules, vis)
+        z = z_q.to(acc) - self._origin, held["z"][..., :-1]
         flock = Flock(
-            q, held["k"], held["v"], z_q, held["z"][..., :-1], h_q, held["h"], rules=rules, vis=vis,
+            q, held["k"], held["v"], *z, h_q, held["h"], rules=rules, vis=vis,
             bare=held.get("bare"), key_norm=key_norm, normalise=normalise, **options,
         )  # fmt: skip
-        acc = wide(q.dtype)
         known: dict[str, object] = {
-            "z": (z_q.to(acc) - self._origin, held["z"][..., :-1]),
+            "z": z,
             "z_lifted": held["z"],
             "h_unit": (unit(h_q.to(acc)), held["h"]),
         }

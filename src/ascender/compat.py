@@ -72,11 +72,11 @@ def check(cell: Cell, make: Callable[..., Attention] | None = None) -> Verdict:
     try:
         module = build(cell, make)
         sight(module, cell)
+        if cell.mode == "decode":
+            decode(module, cell)
     except ValueError as refusal:
         return Verdict(cell, False, str(refusal))
-    if cell.mode == "decode":
-        decode(module, cell)
-    else:
+    if cell.mode != "decode":
         twins(module, cell)
         acts(module, cell, make)
         finite(module, cell)
@@ -136,6 +136,7 @@ def may_see(module: Attention, cell: Cell) -> Bool[Tensor, "N N"]:
     return seen | (i == j)
 
 
+@torch.no_grad()
 def sight(module: Attention, cell: Cell) -> None:
     x = tokens(batch=1)
     changed = x.repeat(TOKENS + 1, 1, 1)
@@ -152,6 +153,7 @@ def sight(module: Attention, cell: Cell) -> None:
         raise Broken(f"{cell}: row {TOKENS - 2} looks at nobody")
 
 
+@torch.no_grad()
 def twins(module: Attention, cell: Cell) -> None:
     if type(module).parts is Attention.parts:
         return
@@ -164,9 +166,9 @@ def twins(module: Attention, cell: Cell) -> None:
 def decode(module: Attention, cell: Cell) -> None:
     x, cut = tokens(), 4
     for real in (None, padding(x) | (torch.arange(TOKENS) == TOKENS - 1)):
-        want = module(x, causal=True, mask=real)
         cache, got = module.new_cache(), []
         with torch.no_grad():
+            want = run(module, x, cell, mask=real)
             for a, b in [(0, cut), *((i, i + 1) for i in range(cut, TOKENS))]:
                 mask = None if real is None else real[:, a:b]
                 got.append(module(x[:, a:b], cache=cache, mask=mask))
@@ -176,6 +178,7 @@ def decode(module: Attention, cell: Cell) -> None:
             raise Broken(f"{cell}: decoding is {float(worst):.1e} from the full pass")
 
 
+@torch.no_grad()
 def acts(module: Attention, cell: Cell, make: Callable[..., Attention] | None) -> None:
     """Compared with the same module without its position, and with a plain softmax."""
     x = tokens()

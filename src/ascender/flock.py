@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender import neighbours as nb
-from ascender.combine import LowRank, four, masked_softmax
+from ascender.combine import LowRank, four, masked_softmax, spread
 from ascender.geometry import FLOOR, anchor, lift, middle, unit, wide
 from ascender.lazy import lazy
 from ascender.rules import Rules
@@ -124,6 +124,14 @@ class Flock:
     @lazy
     def other_dense(self) -> Tensor | None:
         return self.other.dense() if isinstance(self.other, LowRank) else self.other
+
+    def spread(self) -> Flock:
+        """With as many heads of keys and values as of queries."""
+        H = self.q.shape[1]
+        if self.k.shape[1] == H:
+            return self
+        bare = None if self.bare is None else spread(self.bare, H)
+        return replace(self, k=spread(self.k, H), v=spread(self.v, H), bare=bare)
 
     def rows(self, which: Int[Tensor, "R"], heads: Int[Tensor, "h"] | None = None) -> Flock:
         """Some of the queries (and heads) against all the keys."""

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from ascender.cache import KVCache
 from ascender.checks import check_other, look
-from ascender.combine import LowRank, Parts, add_bias
+from ascender.combine import Bias, Parts, add_bias
 from ascender.normalizers import NORMALIZERS, Normalizer
 from ascender.normalizers import normalizer as make_normalizer
 from ascender.positions import POSITIONS, Position
@@ -47,7 +47,7 @@ class Call:
     v: Float[Tensor, "B G M e"]
     vis: Visibility
     position: Position
-    other: Tensor | LowRank | None = None
+    other: Bias = None
     neighbours: str | Int[Tensor, "..."] | None = None
     bare: Float[Tensor, "B G M d"] | None = None  # the keys before rotation
     dropout: float = 0.0
@@ -79,7 +79,8 @@ class Attention(nn.Module, ABC):
     windows = False  # whether window=… means anything here
     serves: tuple[str, ...] = WAYS  # the ways of a position it can take
     softmax_only = False  # whether it never has the scores to normalise otherwise
-    decodes = True
+    decodes = True  # with a cache
+    crosses = True  # keys from another sequence
 
     def __init__(
         self, dim: int, heads: int, *, head_dim: int | None = None, kv_heads: int | None = None,
@@ -145,6 +146,15 @@ class Attention(nn.Module, ABC):
         vis = Visibility(p, j, window=self.window, n_global=self.n_global)
         return vis.visible[0]
 
+    def bias(self, call: Call, other: Bias) -> Bias:
+        """β: the caller's, the position's, and Shaw's q_i·a^K_ij/√d."""
+        vis = call.vis
+        if vis.cross:
+            return other
+        other = add_bias(other, self.position.bias(vis.p, vis.j, vis.causal))
+        scores = self.position.scores(call.q, vis.p, vis.j)
+        return other if scores is None else add_bias(other, scores / call.q.shape[-1] ** 0.5)
+
     def neighbours_of(self, call: Call) -> Int[Tensor, "..."] | None:
         """The index lists a pass goes by, to hand to another layer."""
         return call.neighbours if isinstance(call.neighbours, Tensor) else None
@@ -156,7 +166,7 @@ class Attention(nn.Module, ABC):
         causal: bool = False,
         mask: Bool[Tensor, "..."] | None = None,
         *,
-        other: Tensor | LowRank | None = None,
+        other: Bias = None,
         neighbours: str | Int[Tensor, "..."] | None = None,
         cache: Any = None,
         positions: Int[Tensor, "..."] | None = None,
@@ -187,7 +197,7 @@ class Attention(nn.Module, ABC):
 
     def call(
         self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None,
-        other: Tensor | LowRank | None, neighbours: str | Tensor | None, cache: Any,
+        other: Bias, neighbours: str | Tensor | None, cache: Any,
         positions: Tensor | None,
     ) -> Call:  # fmt: skip
         """The pass that a forward asks for, checked."""
@@ -218,7 +228,7 @@ class Attention(nn.Module, ABC):
             call = self.recall(call, self._news(mask, call.q.shape[2], cache))
         B, H, N = call.q.shape[:3]
         check_other(other, B, H, N, call.vis.M)
-        return replace(call, other=self._bias(call, other))
+        return replace(call, other=self.bias(call, other))
 
     def project(
         self, x: Float[Tensor, "B N dim"], context: Float[Tensor, "B M source"] | None = None
@@ -238,15 +248,6 @@ class Attention(nn.Module, ABC):
         cache.keep(mask, k=call.k, v=call.v)
         vis = cache.visibility(call.q.shape[2])
         return replace(call, k=cache["k"], v=cache["v"], vis=vis)
-
-    def _bias(self, call: Call, other: Tensor | LowRank | None) -> Tensor | LowRank | None:
-        """β: the caller's, the position's, and Shaw's q_i·a^K_ij/√d."""
-        vis = call.vis
-        if vis.cross:
-            return other
-        other = add_bias(other, self.position.bias(vis.p, vis.j, vis.causal))
-        scores = self.position.scores(call.q, vis.p, vis.j)
-        return other if scores is None else add_bias(other, scores / call.q.shape[-1] ** 0.5)
 
     def _check_tokens(self, x: Tensor, context: Tensor | None, cache: Any) -> None:
         for name, t, width in (("x", x, self.dim), ("context", context, self.source)):

@@ -9,16 +9,15 @@ so the two differ by one object (neighbours.graph, grid and tree make them). Aft
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from ascender.baselines.vanilla import Vanilla
 from ascender.checks import lists
-from ascender.combine import Parts, add_bias
+from ascender.combine import Bias, add_bias
 from ascender.neighbours import as_mask
 from ascender.slot import Call
 
@@ -27,7 +26,7 @@ class GraphBias(Vanilla):
     """Vanilla attention that knows how far apart tokens are in a given graph."""
 
     name = "graph"
-    decodes = False  # a graph is given as a whole
+    decodes = crosses = False  # a graph is given as a whole
 
     def __init__(self, dim: int, heads: int, *, max_distance: int = 4, **options: Any) -> None:
         if max_distance < 1:
@@ -37,13 +36,7 @@ class GraphBias(Vanilla):
         # entries: self, 1 … max_distance edges, further
         self.table = nn.Parameter(torch.zeros(heads, max_distance + 2))
 
-    def mix(self, call: Call) -> Float[Tensor, "B H N e"]:
-        return super().mix(self._knowing(call))
-
-    def parts(self, call: Call) -> tuple[Float[Tensor, "B H N e"], Parts]:
-        return super().parts(self._knowing(call))
-
-    def _knowing(self, call: Call) -> Call:
+    def bias(self, call: Call, other: Bias) -> Bias:
         B, H, N = call.q.shape[:3]
         if not isinstance(call.neighbours, Tensor) or call.vis.cross or N != call.vis.M:
             raise ValueError(
@@ -53,8 +46,8 @@ class GraphBias(Vanilla):
         edges = lists(call.neighbours, B, H, N)
         assert isinstance(edges, Tensor)
         far = distance(edges[:, :1], self.max_distance)
-        bias = self.table[torch.arange(H, device=far.device).view(1, -1, 1, 1), far]
-        return replace(call, other=add_bias(call.other, bias))
+        own = self.table[torch.arange(H, device=far.device).view(1, -1, 1, 1), far]
+        return add_bias(super().bias(call, other), own)
 
 
 def distance(edges: Int[Tensor, "B 1 N K"], limit: int) -> Int[Tensor, "B 1 N N"]:
