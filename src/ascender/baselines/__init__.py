@@ -9,7 +9,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from ascender.baselines.bigbird import BigBird
 from ascender.baselines.graph import GraphBias
+from ascender.baselines.longformer import Longformer
 from ascender.baselines.shuffled import Shuffled
 from ascender.baselines.vanilla import Matched, Vanilla
 from ascender.module import AscenderAttention
@@ -22,6 +24,8 @@ ATTENTIONS: dict[str, type[Attention]] = {
     "vanilla": Vanilla,
     "matched": Matched,
     "graph": GraphBias,
+    "longformer": Longformer,
+    "bigbird": BigBird,
 }
 
 

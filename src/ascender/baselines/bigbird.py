@@ -3,15 +3,21 @@
 Tokens go in blocks of L. Query block c sees
 
     0 … g−1              the first g blocks, and where not causal the last g
-    c−1, c, c+1          itself and its neighbours (none ahead where causal)
+    c−b … c+b            itself and b neighbours on each side (none ahead where causal)
     r more               drawn for each head, none twice, none of those above
 
-and blocks that are global themselves see everything. Inside a block causal means j ≤ p(i).
+and the blocks that are global themselves see everything. Causal means j ≤ p(i) besides.
+
+With b = g = 1 this is what transformers' BigBird does, edge blocks included (there b and g are
+fixed). It differs in the draw: transformers takes it from numpy's global state, lets the second
+block not draw the second-last one nor the reverse, draws blocks that are seen anyway at lengths
+1024, 3072 and 4096, and when evaluating draws nothing: it counts block 0 another r times.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +26,10 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from ascender.backends.tiles import TileScores
-from ascender.baselines.plain import see_all, sides
-from ascender.combine import LowRank
+from ascender.baselines.patterned import Patterned, kernel, see_all, sides
+from ascender.cache import KVCache
+from ascender.combine import Bias
+from ascender.slot import Call
 from ascender.visibility import Visibility
 
 HELD = 1 << 21  # numbers of gathered keys and values in flight
@@ -29,19 +37,20 @@ HELD = 1 << 21  # numbers of gathered keys and values in flight
 
 @dataclass(frozen=True)
 class Plan:
-    """Which blocks look at which: block = L, n_global = g (blocks), n_random = r, and a seed.
+    """Which blocks see which: L = block, and b, g, r = near, n_global, random, all in blocks.
 
     The draw of a block is a pure function of (seed, head, c, number of blocks), and where causal
-    not of the number of blocks: a longer sequence leaves the rows before it as they were.
+    not of the number of blocks: what comes later leaves a row as it was.
     """
 
     block: int = 64
+    near: int = 1
     n_global: int = 1
-    n_random: int = 3
+    random: int = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("block", 1), ("n_global", 0), ("n_random", 0)):
+        for name, least in (("block", 1), ("near", 0), ("n_global", 0), ("random", 0)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} = {value!r}; expected an int ≥ {least}")
@@ -50,43 +59,55 @@ class Plan:
         """C, the last one possibly cut short."""
         return -(-M // self.block)
 
+    def everything(self, c: Int[Tensor, "c"], blocks: int | None) -> Bool[Tensor, "c"]:
+        """Whether block c is global and sees all: never where causal (blocks = None)."""
+        if blocks is None:
+            return torch.zeros_like(c, dtype=torch.bool)
+        return (c < self.n_global) | (c >= blocks - self.n_global)
+
     def lists(
         self, c: Int[Tensor, "c"], heads: int, blocks: int | None
     ) -> Int[Tensor, "heads c slots"]:
         """The blocks that query blocks c see, −1 = none, no block twice. `blocks`: how many there
-        are; None where causal. Global blocks that see everything have more than a list holds."""
+        are; None where causal. A global block that sees everything has more than its list."""
         g, causal = self.n_global, blocks is None
         end = c[:, None] + 1 if blocks is None else torch.full_like(c[:, None], blocks)
-        first = torch.arange(g, device=c.device).expand(len(c), -1)
-        first = torch.where(first < end, first, -1)
-        near = c[:, None] + torch.arange(-1, 1 if causal else 2, device=c.device)
-        last = end - 1 - torch.arange(0 if causal else g, device=c.device)
         inner = end if causal else end - g
-        near = torch.where((near >= g) & (near < inner), near, -1)
-        fixed = torch.cat([first, near, torch.where(last >= g, last, -1)], -1)
-        return torch.cat([fixed.expand(heads, -1, -1), self.drawn(c, heads, blocks)], -1)
+
+        def along(a: int, b: int) -> Int[Tensor, "1 n"]:
+            return torch.arange(a, b, device=c.device)[None]
+
+        first = along(0, g).expand(len(c), -1)
+        near = c[:, None] + along(-self.near, 1 if causal else self.near + 1)
+        last = inner + along(0, 0 if causal else g)
+        fixed = [
+            torch.where(first < end, first, -1),
+            torch.where((near >= g) & (near < inner), near, -1),
+            torch.where(last >= g, last, -1),
+        ]
+        lists = torch.cat(fixed, -1).expand(heads, -1, -1)
+        return torch.cat([lists, self.drawn(c, heads, blocks)], -1)
 
     def drawn(
         self, c: Int[Tensor, "c"], heads: int, blocks: int | None
     ) -> Int[Tensor, "heads c r"]:
-        """The random blocks: r ranks among the blocks that are neither global nor near, each
-        draw from those left, −1 where none is."""
-        g, at = self.n_global, c.cpu().numpy()
-        before = np.maximum(at - 1 - g, 0)  # g … c−2
-        after = 0 * at if blocks is None else np.maximum(blocks - g - at - 2, 0)  # c+2 … C−g−1
+        """The random blocks: ranks among those that are neither global nor near, each drawn from
+        what the earlier ones left, −1 where nothing is left."""
+        b, g, at = self.near, self.n_global, c.cpu().numpy()
+        before = np.maximum(at - b - g, 0)  # g … c−b−1
+        after = 0 * at if blocks is None else np.maximum(blocks - g - at - b - 1, 0)  # … C−g−1
         head = np.arange(heads)[:, None]
-        ranks = np.empty((0, heads, len(at)), dtype=np.int64)
-        drawn = np.full((heads, len(at), self.n_random), -1)
-        for t in range(self.n_random):
+        taken = np.empty((0, heads, len(at)), dtype=np.int64)
+        drawn = np.full((heads, len(at), self.random), -1)
+        for t in range(self.random):
             left = before + after - t
-            rank = (_mixed(self.seed, head, at, t) % np.maximum(left, 1).astype(np.uint64)).astype(
-                np.int64
-            )
-            for taken in ranks:  # ascending: step over each that is not behind
-                rank = rank + (taken <= rank)
-            ranks = np.sort(np.concatenate([ranks, rank[None]]), axis=0)
-            found = np.where(rank < before, g + rank, at + 2 + rank - before)
-            drawn[..., t] = np.where(left > 0, found, -1)
+            bits = _mixed(self.seed, head, at, t)
+            rank = (bits % np.maximum(left, 1).astype(np.uint64)).astype(np.int64)
+            for earlier in taken:  # in ascending order
+                rank = rank + (earlier <= rank)
+            taken = np.sort(np.concatenate([taken, rank[None]]), axis=0)
+            block = np.where(rank < before, g + rank, at + b + 1 + rank - before)
+            drawn[..., t] = np.where(left > 0, block, -1)
         return torch.from_numpy(drawn).to(c.device)
 
 
@@ -117,16 +138,16 @@ def bigbird_visible(
     visible = seen[:, rows][..., keys]
     if causal:
         return visible & (j <= p[:, None])
-    everything = (c < plan.n_global) | (c >= C - plan.n_global)
-    return visible | everything[:, None]
+    return visible | plan.everything(c, C)[:, None]
 
 
+@kernel
 def bigbird_attention(
     q: Float[Tensor, "B H N d"], k: Float[Tensor, "B G M d"], v: Float[Tensor, "B G M e"],
-    vis: Visibility, plan: Plan, other: Tensor | LowRank | None = None, scale: float | None = None,
+    vis: Visibility, plan: Plan, other: Bias = None, scale: float | None = None,
 ) -> Float[Tensor, "B H N e"]:  # fmt: skip
-    """softmax over V(i) of s·q_i·k_j + β_ij, times v, in O(N L (2g + 3 + r)). The queries are the
-    tail of the keys; `other` folds (LowRank, or one number a key). A row that sees nothing is 0."""
+    """softmax over V(i) of s·q_i·k_j + β_ij, times v, in O(N L (2g + 2b + 1 + r)); a row that
+    sees nothing is 0. The queries are the tail of the keys, and `other` folds."""
     if vis.window is not None:
         raise ValueError(f"window = {vis.window}; expected None: the plan's blocks are the window")
     Q, K, V = sides(q, k, v, vis, other, scale)
@@ -199,3 +220,70 @@ class _Blocked:
         """The listed blocks, side by side."""
         found = F.embedding(self.row + lists.clamp_min(0), self.flat)
         return found.view(*found.shape[:3], -1, self.w)
+
+
+def bigbird_count(vis: Visibility, plan: Plan, heads: int) -> Int[Tensor, "#B heads N 1"]:
+    """|V(i)| from how many real keys each block has."""
+    L, C = plan.block, plan.blocks(vis.M)
+    real = torch.ones(1, 1, vis.M, dtype=torch.long, device=vis.p.device)
+    if vis.mask is not None:
+        real = vis.mask.squeeze(-2).long()
+    real = F.pad(real, (0, C * L - vis.M)).unflatten(-1, (C, L)).expand(-1, heads, -1, -1)
+    c = vis.p // L
+    which, rows = torch.unique(c, return_inverse=True)
+    lists = plan.lists(which, heads, None if vis.causal else C)
+    size = F.pad(real.sum(-1), (0, 1))  # the last entry is that of no block
+    found = size.gather(-1, torch.where(lists < 0, C, lists).flatten(1).expand(len(size), -1, -1))
+    found = found.unflatten(-1, lists.shape[1:]).sum(-1)[..., rows]
+    if vis.causal:
+        ahead = real.sum(-1, keepdim=True) - real.cumsum(-1)
+        found = found - ahead.flatten(2)[..., vis.p]
+    else:
+        found = torch.where(plan.everything(c, C), size.sum(-1, keepdim=True), found)
+    return found[..., None]
+
+
+class BigBird(Patterned):
+    """Block-sparse attention: near blocks, global blocks and random ones.
+
+    block      L; everything is rounded up to whole blocks
+    window     tokens seen on each side at least; None: one block (transformers: always)
+    n_global   leading tokens that are global, and as many trailing ones where not causal; None:
+               one block (transformers: always)
+    random     blocks drawn for each block and head, by `seed`: give every layer its own
+    """
+
+    name = "bigbird"
+    windows = True
+
+    def __init__(
+        self, dim: int, heads: int, *, block: int = 64, window: int | None = None,
+        n_global: int | None = None, random: int = 3, seed: int = 0, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(dim, heads, **options)
+        self.plan = Plan(block, random=random, seed=seed)
+        for name, tokens, field in (("window", window, "near"), ("n_global", n_global, "n_global")):
+            if tokens is not None:
+                if not isinstance(tokens, int) or tokens < 0:
+                    raise ValueError(f"{name} = {tokens!r}; expected an int ≥ 0, or None")
+                self.plan = replace(self.plan, **{field: self.plan.blocks(tokens)})
+
+    def pattern(self, p: Int[Tensor, "N"], j: Int[Tensor, "M"]) -> Bool[Tensor, "heads N M"]:
+        return bigbird_visible(p, j, self.plan, self.heads, causal=False)
+
+    def visible(self, vis: Visibility) -> Bool[Tensor, "#B heads n M"]:
+        seen = bigbird_visible(vis.p, vis.j, self.plan, self.heads, vis.causal)[None]
+        return seen if vis.mask is None else seen & vis.mask
+
+    def count(self, vis: Visibility) -> Int[Tensor, "#B heads N 1"]:
+        return bigbird_count(vis, self.plan, self.heads)
+
+    def attend(self, call: Call) -> Float[Tensor, "B H N e"]:
+        return bigbird_attention(call.q, call.k, call.v, call.vis, self.plan, call.other)
+
+    def new_cache(self) -> KVCache:
+        """Everything: any block may be drawn again."""
+        return KVCache()
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, {self.plan}"
