@@ -57,7 +57,8 @@ def positions(as_json: Json = False) -> None:
     from ascender.positions import POSITIONS
 
     on = {name: ", ".join(kind.backends) for name, kind in POSITIONS.items()}
-    _print("positions", POSITIONS, as_json, backends=on)
+    also = {name: ", ".join(kind.causal_backends) for name, kind in POSITIONS.items()}
+    _print("positions", POSITIONS, as_json, backends=on, causal=also)
 
 
 @app.command(epilog="Example: ascender list normalizers")

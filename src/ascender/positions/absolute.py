@@ -1,4 +1,5 @@
-"""Absolute positions, added to the tokens: learned, or the sinusoids of 2017."""
+"""Absolute positions, added to the tokens: learned, or the sinusoids of Vaswani et al. 2017
+(https://arxiv.org/abs/1706.03762)."""
 
 from __future__ import annotations
 
@@ -47,8 +48,7 @@ class Learned(Position):
 
 
 class Sinusoidal(Position):
-    """Sinusoids (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762): acts on the tokens,
-    nothing to learn, any length.
+    """Sinusoids: acts on the tokens, nothing to learn, any length.
 
         x_i ← x_i + e_p(i)      e_p[2m] = sin(p / base^(2m/dim)),   e_p[2m+1] = cos(the same)
 

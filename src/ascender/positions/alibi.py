@@ -7,7 +7,6 @@ else the slopes of the power of two P below H, and every other one of 2P: 2^(−
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from ascender.combine import LowRank
 from ascender.geometry import wide
-from ascender.positions.base import EVERY, MATRIX, Position, distance
+from ascender.positions.base import MATRIX, Position, distance
 
 
 def slopes(heads: int) -> tuple[float, ...]:
@@ -43,7 +42,8 @@ class Alibi(Position):
     """
 
     name = "alibi"
-    backends: ClassVar = {"causal": EVERY, "full": MATRIX}
+    backends = MATRIX
+    causal_backends = ("folded", "windowed")
     slopes: Tensor
 
     def __init__(self, heads: int) -> None:

@@ -28,11 +28,12 @@ INIT = 0.02  # the standard deviation that learned tables start with
 class Position(nn.Module):
     """No position: acts nowhere. The base of all others, each of which overrides what it does.
 
-    `backends` says which backends serve it, "causal" and "full" (not causal).
+    `backends` are those that serve it, `causal_backends` those that do too where causal.
     """
 
     name: ClassVar[str] = "none"
-    backends: ClassVar[dict[str, tuple[str, ...]]] = {"causal": EVERY, "full": EVERY}
+    backends: ClassVar[tuple[str, ...]] = EVERY
+    causal_backends: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self) -> None:
         super().__init__()

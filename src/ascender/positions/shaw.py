@@ -3,8 +3,6 @@ and values, without a vector for every pair."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -27,7 +25,7 @@ class Shaw(Position):
     """
 
     name = "shaw"
-    backends: ClassVar = {"causal": ("dense",), "full": ("dense",)}
+    backends = ("dense",)
 
     def __init__(self, head_dim: int, clip: int = 16) -> None:
         super().__init__()

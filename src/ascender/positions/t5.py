@@ -4,7 +4,6 @@ by one, far ones in bins that grow with the logarithm, all beyond max_distance t
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -43,7 +42,7 @@ class T5(Position):
     """
 
     name = "t5"
-    backends: ClassVar = {"causal": MATRIX, "full": MATRIX}
+    backends = MATRIX
 
     def __init__(self, heads: int, buckets: int = 32, max_distance: int = 128) -> None:
         super().__init__()
