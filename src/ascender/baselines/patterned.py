@@ -151,7 +151,7 @@ class Patterned(Attention):
                 "has; expected dropout=0"
             )
 
-    def _bias(self, call: Call, other: Bias) -> Bias:
+    def bias(self, call: Call, other: Bias) -> Bias:
         """Asks two rows first whether the position's bias folds: a matrix is never begun."""
         if "bias" in ways(type(self.position)) and not call.vis.cross:
             two = torch.arange(2, device=call.q.device)
@@ -162,7 +162,7 @@ class Patterned(Attention):
                     f"of scores, which {self.name} attention never makes; expected one of "
                     f"{', '.join(fit)}, or a bias that folds (alibi with causal=True)"
                 )
-        return super()._bias(call, other)
+        return super().bias(call, other)
 
 
 def _divided(other: Bias, temperature: float) -> Bias:
