@@ -7,10 +7,12 @@ A_i  = softmax of S_i over V(i)                    V(i) empty: A_i = 0
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender.rules import Number
@@ -34,6 +36,34 @@ class Parts:
     def terms(self) -> dict[str, Tensor]:
         """The five named terms of the sum, in order."""
         return {f.name: getattr(self, f.name) for f in fields(self)[:5]}
+
+
+@dataclass
+class Local:
+    """What the auxiliary losses need of every row, with gradients: a backend that is handed an
+    empty one fills it. What belongs to a rule that is switched off may stay None."""
+
+    seen: Bool[Tensor, "#B #H #N 1"] | None = None  # V(i) is not empty
+    spoilt: Bool[Tensor, "B H N 1"] | None = None  # i sees a token that is not finite
+    count: Int[Tensor, "#B #H N 1"] | None = None  # |N_k(i)|
+    over: Callable[[Tensor], Tensor] | None = None  # Σ_{l ∈ N_k(i)} y_l, (B, H, M, ·) → N rows
+    u: Float[Tensor, "B H N d"] | None = None  # the heading
+    sep: Float[Tensor, "B H N 1"] | None = None  # Σ_j A_ij φ_ij
+    coh: Float[Tensor, "B H N 1"] | None = None  # Σ_j A_ij ‖z_j − c_i‖²
+
+    def fill(self, **quantities: Any) -> None:
+        vars(self).update(quantities)
+
+    def lead(self, first: Local, rows: int) -> None:
+        """Take the leading rows from another."""
+        for name in ("seen", "count", "u", "sep", "coh"):
+            a, b = getattr(first, name), getattr(self, name)
+            if a is not None and b is not None:
+                whole = [t.expand(-1, max(len(a[0]), len(b[0])), -1, -1) for t in (a, b)]
+                setattr(self, name, torch.cat([whole[0], whole[1][..., rows:, :]], -2))
+        mine, theirs = self.over, first.over
+        if mine is not None and theirs is not None:
+            self.over = lambda y: torch.cat([theirs(y), mine(y)[..., rows:, :]], -2)
 
 
 @dataclass(frozen=True)
