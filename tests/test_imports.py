@@ -15,10 +15,10 @@ SOURCE = Path(ascender.__file__).parent
 # Data walks one way. What is not listed (module, cache, cli, bench …) comes after all of these.
 HOUSE = (
     "lazy", "visibility", "geometry", "rules", "rules.alignment", "rules.separation",
-    "rules.cohesion", "combine", "neighbours", "flock", "backends", "backends.by_hand",
+    "rules.cohesion", "schedule", "combine", "neighbours", "flock", "backends", "backends.by_hand",
     "backends.tiles", "backends.flash", "backends.bags", "backends.dense", "backends.terms",
     "backends.compact", "backends.fold", "backends.folded", "backends.windowed",
-    "backends.decode", "checks", "attention",
+    "backends.decode", "checks", "losses", "attention",
 )  # fmt: skip
 
 

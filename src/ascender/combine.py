@@ -38,31 +38,29 @@ class Parts:
         return {f.name: getattr(self, f.name) for f in fields(self)[:5]}
 
 
-@dataclass
 class Local:
-    """What the auxiliary losses need of every row, with gradients: a backend that is handed an
-    empty one fills it. What belongs to a rule that is switched off may stay None."""
+    """What the auxiliary losses need of every row, with gradients. A backend that is handed an
+    empty one fills it, as far as the rules are active."""
 
-    seen: Bool[Tensor, "#B #H #N 1"] | None = None  # V(i) is not empty
-    spoilt: Bool[Tensor, "B H N 1"] | None = None  # i sees a token that is not finite
-    count: Int[Tensor, "#B #H N 1"] | None = None  # |N_k(i)|
-    over: Callable[[Tensor], Tensor] | None = None  # Σ_{l ∈ N_k(i)} y_l, (B, H, M, ·) → N rows
-    u: Float[Tensor, "B H N d"] | None = None  # the heading
-    sep: Float[Tensor, "B H N 1"] | None = None  # Σ_j A_ij φ_ij
-    coh: Float[Tensor, "B H N 1"] | None = None  # Σ_j A_ij ‖z_j − c_i‖²
+    seen: Bool[Tensor, "#B #H #N 1"]  # whether V(i) has members
+    count: Int[Tensor, "#B #H N 1"]  # |N_k(i)|
+    over: Callable[[Tensor], Tensor]  # Σ_{l ∈ N_k(i)} y_l of y (B, H, M, ·)
+    u: Float[Tensor, "B H N d"]  # the heading
+    sep: Float[Tensor, "B H N 1"]  # Σ_j A_ij φ_ij
+    coh: Float[Tensor, "B H N 1"]  # Σ_j A_ij ‖z_j − c_i‖²
+    spoilt: Bool[Tensor, "B H N 1"] | None = None  # whether i sees a token that is not finite
 
     def fill(self, **quantities: Any) -> None:
         vars(self).update(quantities)
 
     def lead(self, first: Local, rows: int) -> None:
         """Take the leading rows from another."""
-        for name in ("seen", "count", "u", "sep", "coh"):
-            a, b = getattr(first, name), getattr(self, name)
-            if a is not None and b is not None:
-                whole = [t.expand(-1, max(len(a[0]), len(b[0])), -1, -1) for t in (a, b)]
-                setattr(self, name, torch.cat([whole[0], whole[1][..., rows:, :]], -2))
-        mine, theirs = self.over, first.over
-        if mine is not None and theirs is not None:
+        for name in {"seen", "count", "u", "sep", "coh"} & set(vars(self)):
+            a, b = getattr(first, name), getattr(self, name)[..., rows:, :]
+            B, H = (max(a.shape[axis], b.shape[axis]) for axis in (0, 1))
+            self.fill(**{name: torch.cat([t.expand(B, H, -1, -1) for t in (a, b)], -2)})
+        if "over" in vars(self):
+            mine, theirs = self.over, first.over
             self.over = lambda y: torch.cat([theirs(y), mine(y)[..., rows:, :]], -2)
 
 

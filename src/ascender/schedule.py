@@ -227,7 +227,7 @@ class LossWeights:
     def at(self, step: int, total: int) -> LossWeights:
         """The weights at a step of `total`."""
         now = self.when.at(step, total)
-        return LossWeights(*(now * getattr(self, rule) for rule in RULES), when=Ramp())
+        return LossWeights(now * self.align, now * self.sep, now * self.coh, when=Ramp())
 
     def __bool__(self) -> bool:
         return any(getattr(self, rule) for rule in RULES)

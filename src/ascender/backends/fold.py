@@ -88,7 +88,7 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
     if needs_lists(r):
         lists = Lists(layout.members(flock), flock.q.shape[1], flock.vis.M)
     crowd = _Crowd(flock, layout, lists)
-    scores = []
+    scores, u, c = [], None, None
     if r.active("align"):
         assert lists is not None
         keys = flock.key_unit
@@ -111,13 +111,7 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
     if r.active("sep"):
         out = _separate(flock, layout, crowd, at, out, lse)
     if local is not None:
-        local.seen = layout.count > 0
-        if lists is not None:
-            local.fill(count=lists.count, over=lambda y: lists.bag(None, y))
-        if r.active("align"):
-            local.u = u
-        if r.active("coh"):
-            local.coh = _to_centre(out[..., e:].to(c.dtype), c)
+        _fill(local, layout, lists, u, c, out[..., e:])
     return out[..., :e].to(dtype).masked_fill(layout.count == 0, 0)
 
 
@@ -252,15 +246,14 @@ def _separate(
     few = left < (0.02 if out.dtype == wide else 0.5)
     moved = out.to(wide) + lists.bag(p, flock.v.to(wide))
     moved = moved / left.masked_fill(few, 1)
-    sep = None
-    if flock.local is not None:
-        sep = ((A + p) * phi).sum(-1, keepdim=True) / left.masked_fill(few, 1)
+    local = flock.local
+    if local is not None:
+        local.sep = ((A + p) * phi).sum(-1, keepdim=True) / left.masked_fill(few, 1)
     if bool(few.any()):
         again = _rows_again(flock, few.squeeze(-1))
         moved = torch.where(few, again[..., :-1], moved)
-        sep = None if sep is None else torch.where(few, again[..., -1:], sep)
-    if flock.local is not None:
-        flock.local.sep = sep
+        if local is not None:
+            local.sep = torch.where(few, again[..., -1:], local.sep)
     return moved.to(out.dtype)
 
 
@@ -284,12 +277,19 @@ def _by_definition(flock: Flock) -> Float[Tensor, "B H R e1"]:
     """out_i, and behind it Σ_j A_ij φ_ij."""
     local = Local()
     out, _ = dense(replace(flock, local=local))
-    assert local.sep is not None
     return torch.cat([out.to(flock.wide), local.sep], -1)
 
 
-def _to_centre(
-    m: Float[Tensor, "B H N z1"], c: Float[Tensor, "B #H N z"]
-) -> Float[Tensor, "B H N 1"]:
-    """Σ_j A_ij ‖z_j − c_i‖² from m_i = Σ_j A_ij lift(z_j)."""
-    return (c.square().sum(-1, keepdim=True) - (probe(c) * m).sum(-1, keepdim=True)).clamp_min(0)
+def _fill(
+    local: Local, layout: Layout, lists: Lists | None, u: Tensor | None, c: Tensor | None,
+    m: Float[Tensor, "B H N z1"],
+) -> None:  # fmt: skip
+    """What the losses need; Σ_j A_ij ‖z_j − c_i‖² comes from m_i = Σ_j A_ij lift(z_j)."""
+    local.seen = layout.count > 0
+    if lists is not None:
+        local.fill(count=lists.count, over=lambda y: lists.bag(None, y))
+    if u is not None:
+        local.u = u
+    if c is not None:
+        pull = (probe(c) * m.to(c.dtype)).sum(-1, keepdim=True)
+        local.coh = (c.square().sum(-1, keepdim=True) - pull).clamp_min(0)
