@@ -222,21 +222,23 @@ def losses_oracle(result, z_k, valid=None):
     L_coh = mean_i Σ_j A_ij ‖z_j − c_i‖²    L_sep = mean_i Σ_j A_ij φ_ij
     L_align = mean_i (1 − u_i·ū_i), ū_i the mean of u_l over N_k(i)
 
-    The mean is over b, h and the rows i where V(i) is not empty, `valid` (B,N) does not say False
-    (a padded query), and the quantity exists: L_coh needs a centre, L_align a heading u_i and a
-    ū_i. A neighbour without heading (N_k(l) empty, or no query row of its own: before the tail in
-    decoding, any key in cross-attention) is left out of ū_i. No such row: 0.
+    The mean is over b, h and the rows i where V(i) is not empty, `valid` (B,N) or (B,H,N) does not
+    say False (a padded query), and the quantity exists: L_coh needs a centre, L_align a heading u_i
+    and a ū_i. A neighbour without heading (N_k(l) empty, or no query row of its own: before the
+    tail in decoding, any key in cross-attention) is left out of ū_i. No such row: 0.
     """
     A, members = result["weights"], result["members"]
     B, H, N, M = A.shape
     z_k = np.asarray(z_k, np.float64)
     z_k = np.broadcast_to(z_k, (B, H, *z_k.shape[2:]))
+    valid = np.ones((B, H, N), bool) if valid is None else np.asarray(valid)
+    valid = np.broadcast_to(valid[:, None] if valid.ndim == 2 else valid, (B, H, N))
     terms: dict[str, list[float]] = {"align": [], "sep": [], "coh": []}
     for b in range(B):
         for h in range(H):
             for i in range(N):
                 A_i, u, c_i = A[b, h, i], result["u"][b, h], result["c"][b, h, i]
-                if A_i.sum() == 0 or (valid is not None and not valid[b][i]):
+                if A_i.sum() == 0 or not valid[b, h, i]:
                     continue
                 seen = [j for j in range(M) if A_i[j] > 0]
                 terms["sep"].append(sum(float(A_i[j] * result["phi"][b, h, i, j]) for j in seen))

@@ -27,6 +27,8 @@ VARIANTS = {
     "per-head k": {"k": [2, 5, 3]},
     "roles": {"roles": ["align", "sep", "coh"]},
     "raw": {"standardise": False},
+    "shared numbers": {"numbers": "shared", "roles": ["align", "sep", "all"]},
+    "all shared": {"numbers": "shared", "geometry": "shared"},
 }
 
 
@@ -148,6 +150,24 @@ def test_roles_are_frozen():
         for rule in ("align", "sep", "coh"):
             size = getattr(parts, rule)[:, head].abs().max()
             assert (size > 0) == (rule == own), (head, rule)
+
+
+def test_shared_numbers_are_equal_numbers():
+    """One ω, α, δ, κ, τ_score for all heads is as many of them that are equal; the gradient of the
+    one is their sum. The kernel widths go with the geometry."""
+    shared, own = make(numbers="shared"), make()
+    own.load_state_dict(
+        {name: t.expand_as(own.state_dict()[name]) for name, t in shared.state_dict().items()}
+    )
+    assert torch.allclose(shared(tokens()), own(tokens()), atol=1e-12)
+    for module in (shared, own):
+        module(tokens()).square().sum().backward()
+    numbers = [name for name, p in shared.named_parameters() if p.shape == (1,)]
+    assert len(numbers) == 8
+    for name in numbers:
+        one, each = getattr(shared, name).grad, getattr(own, name).grad
+        assert torch.allclose(one, each.sum(), atol=1e-10)
+        assert each.unique().numel() > 1
 
 
 def test_reusing_another_layers_neighbours():
@@ -288,6 +308,7 @@ def test_zero_is_vanilla():
         ({"heads": 5}, "heads = 5; expected a divisor of dim = 24"),
         ({"kv_heads": 2}, "kv_heads = 2; expected a divisor of heads = 3"),
         ({"geometry": "flat"}, "unknown geometry 'flat'; expected one of per_head, shared"),
+        ({"numbers": "one"}, "unknown numbers 'one'; expected one of per_head, shared"),
         ({"roles": ["align"]}, "roles has 1 entries; expected one a head"),
         ({"roles": ["align", "seq", "coh"]}, "unknown role 'seq'; expected one of align"),
         ({"k": 0}, "k = 0; expected at least 1"),

@@ -18,6 +18,7 @@ from ascender.backends.windowed import Blocks, windowed
 from ascender.checks import enter
 from ascender.combine import LowRank, Parts, folds
 from ascender.flock import Flock
+from ascender.losses import losses
 from ascender.neighbours import inside_transform
 from ascender.normalizers import WRITTEN, Normalizer
 from ascender.rules import Rules
@@ -59,6 +60,7 @@ def asc_attention(
     normalizer: Normalizer | None = None,
     backend: str = "auto",
     return_parts: bool = False,
+    return_losses: bool = False,
 ) -> Any:
     """softmax over V(i) of ( q_i·k_j/√d + alignment + separation + cohesion + other ) / τ_score,
     times v.
@@ -75,21 +77,28 @@ def asc_attention(
     normalizer how scores become weights (normalizers.py); None is the softmax
     backend    "auto", "dense", "compact", "folded", "windowed" or "decode"
 
-    Returns out, or (out, Parts) with return_parts (dense).
+    Returns out, or (out, Parts) with return_parts (dense), or (out, Losses) with return_losses
+    (dense, folded, windowed), or (out, Parts, Losses).
     """
     flock = enter(
         q, k, v, z_q, h_q, z_k, h_k, rules=rules, causal=causal, window=window,
         n_global=n_global, mask=mask, other=other, neighbours=neighbours, cross=cross,
         bare=bare, key_norm=key_norm, dropout=dropout, normalizer=normalizer,
     )  # fmt: skip
-    return attend(flock, backend, return_parts)
+    return attend(flock, backend, return_parts, return_losses)
 
 
-def attend(flock: Flock, backend: str, return_parts: bool = False) -> Any:
+def attend(
+    flock: Flock, backend: str, return_parts: bool = False, return_losses: bool = False
+) -> Any:
     """A checked call on the backend it asks for."""
     if torch.is_autocast_enabled(flock.q.device.type):
         with torch.autocast(flock.q.device.type, enabled=False):
-            return attend(flock, backend, return_parts)
+            return attend(flock, backend, return_parts, return_losses)
+    if return_losses:
+        flock = flock.watched()
+        found = attend(flock, backend, return_parts)
+        return (*found, losses(flock)) if return_parts else (found, losses(flock))
     if return_parts:
         if backend not in ("auto", "dense"):
             raise ValueError(
@@ -116,6 +125,8 @@ def _run(flock: Flock, name: str) -> Tensor:
     if bool(torch.isnan(out).any()) or not _geometry_is_finite(flock):
         flock, spoilt = flock.spread().without_bad()
         out = BACKENDS[name](flock).masked_fill(spoilt[..., None], torch.nan)
+        if flock.local is not None:
+            flock.local.spoilt = spoilt[..., None]
     return out
 
 
@@ -152,7 +163,9 @@ def refusal(flock: Flock, backend: str) -> str | None:
     if flock.q.dtype == torch.float16 and flock.q.device.type == "cpu":
         return "float16 on the CPU; expected bfloat16, float32 or float64"
     if backend in ("decode", "compact"):
-        return None
+        serve = "windowed" if vis.window is not None else "folded"
+        lost = f"it gives no losses; expected backend='auto', 'dense' or {serve!r}"
+        return None if flock.local is None else lost
     other = flock.other
     if isinstance(other, Tensor) and not folds(other):
         return (

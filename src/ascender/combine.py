@@ -7,10 +7,12 @@ A_i  = softmax of S_i over V(i)                    V(i) empty: A_i = 0
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender.rules import Number
@@ -34,6 +36,32 @@ class Parts:
     def terms(self) -> dict[str, Tensor]:
         """The five named terms of the sum, in order."""
         return {f.name: getattr(self, f.name) for f in fields(self)[:5]}
+
+
+class Local:
+    """What the auxiliary losses need of every row, with gradients. A backend that is handed an
+    empty one fills it, as far as the rules are active."""
+
+    seen: Bool[Tensor, "#B #H #N 1"]  # whether V(i) has members
+    count: Int[Tensor, "#B #H N 1"]  # |N_k(i)|
+    over: Callable[[Tensor], Tensor]  # Σ_{l ∈ N_k(i)} y_l of y (B, H, M, ·)
+    u: Float[Tensor, "B H N d"]  # the heading
+    sep: Float[Tensor, "B H N 1"]  # Σ_j A_ij φ_ij
+    coh: Float[Tensor, "B H N 1"]  # Σ_j A_ij ‖z_j − c_i‖²
+    spoilt: Bool[Tensor, "B H N 1"] | None = None  # whether i sees a token that is not finite
+
+    def fill(self, **quantities: Any) -> None:
+        vars(self).update(quantities)
+
+    def lead(self, first: Local, rows: int) -> None:
+        """Take the leading rows from another."""
+        for name in {"seen", "count", "u", "sep", "coh"} & set(vars(self)):
+            a, b = getattr(first, name), getattr(self, name)[..., rows:, :]
+            B, H = (max(a.shape[axis], b.shape[axis]) for axis in (0, 1))
+            self.fill(**{name: torch.cat([t.expand(B, H, -1, -1) for t in (a, b)], -2)})
+        if "over" in vars(self):
+            mine, theirs = self.over, first.over
+            self.over = lambda y: torch.cat([theirs(y), mine(y)[..., rows:, :]], -2)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender import neighbours as nb
-from ascender.combine import LowRank, four, masked_softmax, spread
+from ascender.combine import Local, LowRank, four, masked_softmax, spread
 from ascender.geometry import FLOOR, anchor, lift, middle, unit, wide
 from ascender.lazy import lazy
 from ascender.rules import Rules
@@ -43,6 +43,7 @@ class Flock:
     dropout: float = 0.0
     pair_values: Callable[[Tensor], Tensor | None] | None = None  # from A, what pairs add to out
     normalise: Callable[[Tensor, Tensor], Tensor] | None = None
+    local: Local | None = None  # filled by the backend where losses are asked for
 
     @property
     def wide(self) -> torch.dtype:
@@ -116,6 +117,20 @@ class Flock:
             x, y = (t.detach() for t in self.h_unit)
         return nb.top_k(x, y, self.vis, self.rules.sizes())
 
+    def widened(self) -> Flock:
+        """v with (z, ‖z‖²) behind it, so that Σ_j A_ij (z_j, ‖z_j‖²) comes out behind out."""
+        z = self.z_lifted.expand(*self.v.shape[:3], -1)
+        return self._but(v=torch.cat([self.v.to(z.dtype), z], -1))
+
+    def watched(self) -> Flock:
+        """With an empty Local for the backend to fill."""
+        return self._but(local=Local())
+
+    def _but(self, **new: Any) -> Flock:
+        """Changed in what nothing is derived from, so that what was derived stays."""
+        known = {name: t for name, t in vars(self).items() if name not in self.__dataclass_fields__}
+        return replace(self, **new).prepared(**known)
+
     def prepared(self, **known: object) -> Flock:
         """Take derived quantities (key_scale, h_unit, z, members) as given: a cache has them."""
         self.__dict__.update(known)
@@ -170,7 +185,7 @@ class Flock:
             k=key(self.k), v=key(self.v), z_k=key(self.z_k), h_k=key(self.h_k),
             bare=None if self.bare is None else key(self.bare),
             rules=replace(self.rules, **per_head), vis=vis, other=other, key_norm=norm,
-            neighbours=near if isinstance(near, str) else query(near),
+            neighbours=near if isinstance(near, str) else query(near), local=None,
         )  # fmt: skip
 
     def head(self, h: int) -> Flock:

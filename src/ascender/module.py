@@ -17,13 +17,14 @@ from ascender.cache import Cache
 from ascender.checks import enter
 from ascender.combine import Parts
 from ascender.flock import Flock
+from ascender.losses import Source
 from ascender.rules import RULES, Rules
 from ascender.slot import Attention, Call, ways
 
-GEOMETRIES = ("per_head", "shared")
+BY_HEAD = ("per_head", "shared")
 
 
-class AscenderAttention(Attention):
+class AscenderAttention(Attention, Source):
     """Multi-head attention with alignment, separation and cohesion.
 
         q, k, v = x W_Q, x W_K, x W_V      z = x U      h = x P      y = attention(…) W_O
@@ -32,6 +33,7 @@ class AscenderAttention(Attention):
     d_z, d_a    widths of latent coordinates and semantic projections
     k           neighbours: one number, or one a head
     geometry    "per_head", or "shared": one U, P and kernel width τ for all heads (cheaper)
+    numbers     "per_head", or "shared": one ω, α, δ, κ and τ_score for all heads
     qk_norm     queries and keys of one learned length a head: alignment then costs no width
     roles       None (every rule in every head), or one of align, sep, coh, all a head: frozen roles
     options     of the slot: position, normalizer, window, n_global, dropout, … (slot.Attention)
@@ -51,16 +53,17 @@ class AscenderAttention(Attention):
 
     def __init__(
         self, dim: int, heads: int, *, d_z: int = 16, d_a: int = 16,
-        k: int | Sequence[int] = 16, geometry: str = "per_head", qk_norm: bool = False,
-        neighbours: str = "semantic", standardise: bool = True,
+        k: int | Sequence[int] = 16, geometry: str = "per_head", numbers: str = "per_head",
+        qk_norm: bool = False, neighbours: str = "semantic", standardise: bool = True,
         separation_scope: str = "neighbours", local_scope: str = "visible",
         roles: Sequence[str] | None = None, omega: float = 0.1, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(dim, heads, **options)
-        _check(heads, geometry, roles)
+        _check(heads, geometry, numbers, roles)
         self.d_z, self.d_a = d_z, d_a
         self.k = k if isinstance(k, int) else tuple(k)
-        self.geometry, self.qk_norm, self.neighbours = geometry, qk_norm, neighbours
+        self.geometry, self.numbers = geometry, numbers
+        self.qk_norm, self.neighbours = qk_norm, neighbours
         self.standardise = standardise
         self.separation_scope, self.local_scope = separation_scope, local_scope
         self.lam_align = self.lam_sep = self.lam_coh = 1.0
@@ -76,15 +79,14 @@ class AscenderAttention(Attention):
             self.P_context = nn.Linear(self.source, spaces * d_a, bias=False)
         if qk_norm:
             self.log_gain = nn.Parameter(torch.full((heads,), 0.5 * math.log(self.head_dim)))
-        self._numbers(omega, spaces)
+        self._numbers(omega, 1 if numbers == "shared" else heads, spaces)
         self.reset_geometry()
         self.rules()  # checks the options now, not at the first call
 
-    def _numbers(self, omega: float, spaces: int) -> None:
+    def _numbers(self, omega: float, size: int, spaces: int) -> None:
         """The rules' learned numbers; positive ones as logarithms."""
-        H = self.heads
 
-        def number(value: float, size: int = H) -> nn.Parameter:
+        def number(value: float, size: int = size) -> nn.Parameter:
             return nn.Parameter(torch.full((size,), float(value)))
 
         for rule in RULES:
@@ -167,10 +169,19 @@ class AscenderAttention(Attention):
         if call.cache is not None:  # rows of any layout: a bounded cache has gaps
             pairs = "values" in ways(type(call.position))
             backend = "dense" if pairs or backend == "dense" else "decode"
-        return attend(self.flock(call), backend)
+        return self._attend(call, backend)
 
     def parts(self, call: Call) -> tuple[Float[Tensor, "B H N e"], Parts]:
-        return attend(self.flock(call), call.backend, return_parts=True)
+        return self._attend(call, call.backend, return_parts=True)
+
+    def _attend(self, call: Call, backend: str, return_parts: bool = False) -> Any:
+        """With losses where somebody collects them; rows decoded from a cache give none."""
+        flock = self.flock(call)
+        if call.cache is not None or not self.asked():
+            return attend(flock, backend, return_parts)
+        *found, losses = attend(flock, backend, return_parts, return_losses=True)
+        self.give(losses)
+        return tuple(found) if return_parts else found[0]
 
     def neighbours_of(self, call: Call) -> Int[Tensor, "B #H N K"]:
         flock = self.flock(call)
@@ -186,9 +197,10 @@ def _roles(roles: Sequence[str] | None, heads: int) -> list[Tensor]:
     return [torch.tensor([float(r in (rule, "all")) for r in roles]) for rule in RULES]
 
 
-def _check(heads: int, geometry: str, roles: Sequence[str] | None) -> None:
-    if geometry not in GEOMETRIES:
-        raise ValueError(f"unknown geometry {geometry!r}; expected one of {', '.join(GEOMETRIES)}")
+def _check(heads: int, geometry: str, numbers: str, roles: Sequence[str] | None) -> None:
+    for name, choice in (("geometry", geometry), ("numbers", numbers)):
+        if choice not in BY_HEAD:
+            raise ValueError(f"unknown {name} {choice!r}; expected one of {', '.join(BY_HEAD)}")
     if roles is not None:
         allowed = (*RULES, "all", "none")
         if len(roles) != heads:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ascender.backends.bags import Lists
 from ascender.backends.dense import dense
-from ascender.combine import columns, masked_softmax, slope
+from ascender.combine import Local, columns, masked_softmax, slope
 from ascender.flock import Flock
 from ascender.geometry import kernel, lift, probe
 from ascender.lazy import lazy
@@ -88,7 +88,7 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
     if needs_lists(r):
         lists = Lists(layout.members(flock), flock.q.shape[1], flock.vis.M)
     crowd = _Crowd(flock, layout, lists)
-    scores = []
+    scores, u, c = [], None, None
     if r.active("align"):
         assert lists is not None
         keys = flock.key_unit
@@ -103,11 +103,16 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
         c, gate = crowd.centre
         x = probe(c) / r.at("tau_coh", c)
         scores.append(Score(r.strength("coh", c) * gate, x, flock.z_lifted))
+    e, dtype, local = flock.v.shape[-1], flock.v.dtype, flock.local
+    if local is not None and r.active("coh"):
+        flock = flock.widened()
     plain = [] if flock.other is None else [columns(flock.other, flock.vis.N, flock.vis.M)]
     out, lse, at = layout.weigh(flock, scores, plain)
     if r.active("sep"):
         out = _separate(flock, layout, crowd, at, out, lse)
-    return out.to(flock.v.dtype).masked_fill(layout.count == 0, 0)
+    if local is not None:
+        _fill(local, layout, lists, u, c, out[..., e:])
+    return out[..., :e].to(dtype).masked_fill(layout.count == 0, 0)
 
 
 def at_most(x: Tensor, bound: Tensor | float) -> Tensor:
@@ -235,27 +240,56 @@ def _separate(
 
     s = lists.masked(at(lists) - lse.to(wide).unsqueeze(-1))  # before exp: 0 · inf is NaN
     s = at_most(s, 0)
-    p = torch.exp(s) * torch.expm1(b)
+    A = torch.exp(s)
+    p = A * torch.expm1(b)
     left = 1 + p.sum(-1, keepdim=True)
     few = left < (0.02 if out.dtype == wide else 0.5)
     moved = out.to(wide) + lists.bag(p, flock.v.to(wide))
     moved = moved / left.masked_fill(few, 1)
+    local = flock.local
+    if local is not None:
+        local.sep = ((A + p) * phi).sum(-1, keepdim=True) / left.masked_fill(few, 1)
     if bool(few.any()):
-        moved = torch.where(few, _rows_again(flock, few.squeeze(-1)), moved)
+        again = _rows_again(flock, few.squeeze(-1))
+        moved = torch.where(few, again[..., :-1], moved)
+        if local is not None:
+            local.sep = torch.where(few, again[..., -1:], local.sep)
     return moved.to(out.dtype)
 
 
-def _rows_again(flock: Flock, few: Tensor) -> Float[Tensor, "B H N e"]:
+def _rows_again(flock: Flock, few: Tensor) -> Float[Tensor, "B H N e1"]:
     """Rows that lost nearly all their mass, where out + Σ p v cancels: by the definition, a few
     at a time, so that no N×M is held."""
     which = few.any(0).any(0).nonzero().squeeze(-1)
-    out = torch.zeros(*few.shape, flock.v.shape[-1], dtype=flock.wide, device=few.device)
+    out = torch.zeros(*few.shape, flock.v.shape[-1] + 1, dtype=flock.wide, device=few.device)
     for rows in which.split(ROWS):
         part = flock.rows(rows)
         again = (
-            checkpoint(lambda f: dense(f)[0], part, use_reentrant=False)
+            checkpoint(_by_definition, part, use_reentrant=False)
             if torch.is_grad_enabled()
-            else dense(part)[0]
+            else _by_definition(part)
         )
-        out = out.index_copy(-2, rows, again.to(out.dtype))
+        out = out.index_copy(-2, rows, again)
     return out
+
+
+def _by_definition(flock: Flock) -> Float[Tensor, "B H R e1"]:
+    """out_i, and behind it Σ_j A_ij φ_ij."""
+    local = Local()
+    out, _ = dense(replace(flock, local=local))
+    return torch.cat([out.to(flock.wide), local.sep], -1)
+
+
+def _fill(
+    local: Local, layout: Layout, lists: Lists | None, u: Tensor | None, c: Tensor | None,
+    m: Float[Tensor, "B H N z1"],
+) -> None:  # fmt: skip
+    """What the losses need; Σ_j A_ij ‖z_j − c_i‖² comes from m_i = Σ_j A_ij lift(z_j)."""
+    local.seen = layout.count > 0
+    if lists is not None:
+        local.fill(count=lists.count, over=lambda y: lists.bag(None, y))
+    if u is not None:
+        local.u = u
+    if c is not None:
+        pull = (probe(c) * m.to(c.dtype)).sum(-1, keepdim=True)
+        local.coh = (c.square().sum(-1, keepdim=True) - pull).clamp_min(0)

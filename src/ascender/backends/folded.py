@@ -142,10 +142,11 @@ def _running(moment: Float[Tensor, "B #H C r w"], start: Tensor) -> Float[Tensor
 
 
 def folded(flock: Flock) -> Float[Tensor, "B H N e"]:
-    """The whole sequence by the fold; a long one head by head where no gradient is kept, so that
-    the wide Q, K and V exist for one head at a time."""
+    """The whole sequence by the fold; a long one head by head where neither gradients nor losses
+    are asked for, so that the wide Q, K and V exist for one head at a time."""
     (B, H, N, d), e = flock.q.shape, flock.v.shape[-1]
-    if torch.is_grad_enabled() or H == 1 or B * H * N * d < LONG:
+    together = torch.is_grad_enabled() or flock.local is not None
+    if together or H == 1 or B * H * N * d < LONG:
         return fold(flock, Whole(flock.vis, flock.wide))
     shared = flock.h_k.shape[1] == 1 and flock.neighbours != "scores"
     members = flock.members if shared and needs_lists(flock.rules) else None

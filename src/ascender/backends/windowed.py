@@ -24,7 +24,7 @@ from ascender.backends.bags import Lists
 from ascender.backends.dense import dense
 from ascender.backends.fold import At, Layout, Score, fold
 from ascender.backends.tiles import TileScores
-from ascender.combine import EPS
+from ascender.combine import EPS, Local
 from ascender.flock import Flock
 from ascender.lazy import lazy
 from ascender.visibility import Visibility
@@ -207,5 +207,9 @@ def windowed(flock: Flock) -> Float[Tensor, "B H N e"]:
     out = fold(flock, blocks)
     if blocks.leading:
         rows = torch.arange(blocks.leading, device=out.device)
-        out = torch.cat([dense(flock.rows(rows))[0], out[..., blocks.leading :, :]], -2)
+        first = None if flock.local is None else Local()
+        front, _ = dense(replace(flock.rows(rows), local=first))
+        out = torch.cat([front, out[..., blocks.leading :, :]], -2)
+        if flock.local is not None and first is not None:
+            flock.local.lead(first, blocks.leading)
     return out
