@@ -47,9 +47,6 @@ class AscenderAttention(Attention, Source):
     omega_align: Tensor
     omega_sep: Tensor
     omega_coh: Tensor
-    role_align: Tensor
-    role_sep: Tensor
-    role_coh: Tensor
 
     def __init__(
         self, dim: int, heads: int, *, d_z: int = 16, d_a: int = 16,
@@ -67,8 +64,7 @@ class AscenderAttention(Attention, Source):
         self.standardise = standardise
         self.separation_scope, self.local_scope = separation_scope, local_scope
         self.lam_align = self.lam_sep = self.lam_coh = 1.0
-        for rule, factor in zip(RULES, _roles(roles, heads), strict=True):
-            self.register_buffer(f"role_{rule}", factor, persistent=False)
+        self.roles = None if roles is None else tuple(roles)
 
         spaces = 1 if geometry == "shared" else heads
         self.U = nn.Linear(dim, spaces * d_z, bias=False)
@@ -103,12 +99,17 @@ class AscenderAttention(Attention, Source):
             if U is not None:
                 nn.init.normal_(U.weight, std=(U.in_features * self.d_z) ** -0.5)
 
+    def _omega(self, rule: str) -> Tensor:
+        """ω, 0 in the heads that have another role."""
+        omega: Tensor = getattr(self, f"omega_{rule}")
+        if self.roles is None:
+            return omega
+        return omega * omega.new_tensor([role in (rule, "all") for role in self.roles])
+
     def rules(self) -> Rules:
         """The numbers as they are now."""
         return Rules(
-            omega_align=self.omega_align * self.role_align,
-            omega_sep=self.omega_sep * self.role_sep,
-            omega_coh=self.omega_coh * self.role_coh,
+            **{f"omega_{rule}": self._omega(rule) for rule in RULES},
             alpha_align=self.alpha_align, alpha_coh=self.alpha_coh,
             tau_sep=self.log_tau_sep.exp(), tau_coh=self.log_tau_coh.exp(),
             delta=self.delta, kappa=self.log_kappa.exp(), tau_score=self.log_tau_score.exp(),
@@ -189,12 +190,6 @@ class AscenderAttention(Attention, Source):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, k={self.k}, geometry={self.geometry!r}"
-
-
-def _roles(roles: Sequence[str] | None, heads: int) -> list[Tensor]:
-    """For each rule, 1 in the heads that have it."""
-    roles = ["all"] * heads if roles is None else roles
-    return [torch.tensor([float(r in (rule, "all")) for r in roles]) for rule in RULES]
 
 
 def _check(heads: int, geometry: str, numbers: str, roles: Sequence[str] | None) -> None:
