@@ -14,6 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ascender import LowRank, Rules, asc_attention
 from ascender.attention import BACKENDS
+from ascender.baselines.longformer import window_attention
+from ascender.baselines.vanilla import Vanilla
 from ascender.positions import (
     POSITIONS,
     T5,
@@ -28,6 +30,7 @@ from ascender.positions import (
 from ascender.positions.alibi import slopes
 from ascender.positions.rope import LONGEST, cos_sin, turn
 from ascender.positions.t5 import bucket
+from ascender.visibility import Visibility
 
 B, H, N, M, D, E = 2, 3, 5, 11, 6, 7
 DIM = H * D
@@ -417,6 +420,39 @@ def test_alibi_keeps_the_digits_of_far_rows():
     bare = weights(alibi.slopes[:, None, None] * j, p, j, True, base.float())
     assert (ours - exact).abs().max() < 1e-6
     assert (bare - exact).abs().max() > 1e-5
+
+
+@pytest.mark.parametrize("backend", ["dense", "compact", "folded", "windowed", "decode"])
+def test_alibi_folded_keeps_its_digits(backend):
+    m = 701
+    p, alibi = torch.arange(m), Alibi(11)
+    q, k, v, z = (randn(1, 11, m, D, seed=i) for i in range(4))
+    window = 20 if backend == "windowed" else None
+
+    def run(dtype, backend, at):
+        args = (t.to(dtype) for t in (q, k, v, z, z))
+        bias = at.bias(p, p, True)
+        return asc_attention(
+            *args, rules=NONE, causal=True, window=window, other=bias, backend=backend
+        )
+
+    want = run(torch.double, "dense", copy.deepcopy(alibi).double())
+    assert (run(torch.float32, backend, alibi) - want).abs().max() < 2e-6
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_alibi_in_baselines_does_not_round_distances(dtype):
+    torch.manual_seed(0)
+    most = {torch.float32: 2e-6, torch.bfloat16: 1e-2}[dtype]
+    module, x = Vanilla(DIM, H, position="alibi").eval(), randn(1, 1301, DIM)
+    want = copy.deepcopy(module).double()(x, causal=True)
+    assert (copy.deepcopy(module).to(dtype)(x.to(dtype), causal=True) - want).abs().max() < most
+
+    vis = Visibility.of(1301, 1301, causal=True, window=600)
+    q, k, v = (randn(1, H, 1301, D, seed=i).to(dtype) for i in range(3))
+    bias = [module.position.to(d).bias(vis.p, vis.j, True) for d in (dtype, torch.double)]
+    want = window_attention(*(t.double() for t in (q, k, v)), vis, bias[1])
+    assert (window_attention(q, k, v, vis, bias[0]) - want).abs().max() < 2 * most
 
 
 # ---- T5 ------------------------------------------------------------------------------------------

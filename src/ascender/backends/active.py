@@ -42,7 +42,7 @@ def top_attention(
     x, y, w = q.to(acc), spread(k, H).to(acc), spread(v, H).to(acc)
     if other is not None:  # x_i·y_j = √d S_ij
         left, right = (t.expand(B, H, -1, -1).to(acc) for t in columns(other, vis.N, vis.M))
-        x, y = torch.cat([x, left * d**0.5], -1), torch.cat([y, right], -1)
+        x, y = torch.cat([left * d**0.5, x], -1), torch.cat([right, y], -1)
     bad_q, bad_k = _bad(x), _bad(y) | _bad(w)
     if not bool(bad_q.any() | bad_k.any()):
         return _over(find(x, y, vis, size), x, y, w, d).to(v.dtype)

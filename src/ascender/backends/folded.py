@@ -71,8 +71,9 @@ class Whole(Layout):
             else:
                 Q.append(f * score.x)
                 K.append(score.y)
-        Q, K = Q + [x for x, _ in plain], K + [y for _, y in plain]
         temperature = flock.rules.at("tau_score", Q[0])
+        # In front: ALiBi is a difference of large numbers, which meet before anything small.
+        Q, K = [x for x, _ in plain] + Q, [y for _, y in plain] + K
         Qs = torch.cat([t.expand(B, H, -1, -1) for t in Q], -1)
         Qs = Qs / temperature if isinstance(temperature, Tensor) or temperature != 1 else Qs
         Qs = Qs.to(dtype)

@@ -131,7 +131,7 @@ class Blocks(Layout):
         if plain:
             sides = (torch.cat(side, -1) for side in zip(*plain, strict=True))
             left, right = (side.expand(B, H, -1, -1).to(wide) for side in sides)
-            q, k = torch.cat([q, left / temperature], -1), torch.cat([k, right], -1)
+            q, k = torch.cat([left / temperature, q], -1), torch.cat([right, k], -1)
         terms = []
         for score in scores:
             for cut, t in (

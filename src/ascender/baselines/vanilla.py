@@ -66,11 +66,12 @@ def stock(
     k, v = spread(call.k, H), spread(call.v, H)
     if vis.window is None and vis.by_key_only and folds(other) and not call.dropout:
         Q, K = q / q.shape[-1] ** 0.5, k
-        if other is not None:
+        if other is not None:  # in float32 at least: half precision would round distances
             left, right = columns(other, vis.N, vis.M)
+            Q, K, v = (t.to(wide(q.dtype)) for t in (Q, K, v))
             Q, K = beside(Q, left / temperature), beside(K, right)
         whole = Whole(vis, wide(q.dtype))
-        out = whole.attend(Q, K, v)[0]
+        out = whole.attend(Q, K, v)[0].to(q.dtype)
         return out.masked_fill(whole.count == 0, 0)
     V = vis.visible
     bias: Tensor = V
@@ -82,8 +83,8 @@ def stock(
 
 
 def beside(t: Float[Tensor, "B H N d"], more: Tensor) -> Float[Tensor, "B H N w"]:
-    """t with further columns."""
-    return torch.cat([t, more.expand(*t.shape[:-1], -1).to(t.dtype)], -1)
+    """t with further columns, in front: ALiBi's large numbers cancel before anything small."""
+    return torch.cat([more.expand(*t.shape[:-1], -1).to(t.dtype), t], -1)
 
 
 class Matched(Vanilla):

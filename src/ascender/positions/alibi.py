@@ -32,7 +32,7 @@ class Alibi(Position):
 
     Causal, |p(i) − j| = p(i) − j for every key in sight, so β folds: s_h j is one column of the
     keys, and what is left, −s_h p(i), a constant of the row. Softmax ignores it, float32 does not:
-    without it scores grow with the distance from 0 and lose their last digits (4e-5 of the output
+    without it scores grow with the distance from 0 and lose their last digits (5e-5 of the output
     at N = 4096). So it is a second column, and both are measured from an o amid the queries.
 
         β_ij = −s_h (p(i) − o) · 1 + s_h · (j − o)
