@@ -36,6 +36,9 @@ BACKENDS: dict[str, Callable[[Flock], Tensor]] = {
     "decode": decode,
 }
 
+# What these serve is short: where losses are asked for, the definition gives both.
+SHORT = ("decode", "compact")
+
 
 def asc_attention(
     q: Float[Tensor, "B H N d"],
@@ -77,8 +80,8 @@ def asc_attention(
     normalizer how scores become weights (normalizers.py); None is the softmax
     backend    "auto", "dense", "compact", "folded", "windowed" or "decode"
 
-    Returns out, or (out, Parts) with return_parts (dense), or (out, Losses) with return_losses
-    (dense, folded, windowed), or (out, Parts, Losses).
+    Returns out, or (out, Parts) with return_parts (dense), or (out, Losses) with return_losses,
+    or (out, Parts, Losses).
     """
     flock = enter(
         q, k, v, z_q, h_q, z_k, h_k, rules=rules, causal=causal, window=window,
@@ -113,7 +116,7 @@ def attend(
         )
     if reason := refusal(flock, name):
         raise ValueError(f"backend={name!r} cannot: {reason}")
-    if name == "dense":
+    if name == "dense" or (name in SHORT and flock.local is not None):
         return dense(flock.spread())[0]
     if torch.compiler.is_compiling():  # kernels and index lists of its own: step around it
         return torch.compiler.disable(_run)(flock, name)
@@ -162,10 +165,8 @@ def refusal(flock: Flock, backend: str) -> str | None:
         return "separation_scope='all' needs the whole matrix; expected backend='dense'"
     if flock.q.dtype == torch.float16 and flock.q.device.type == "cpu":
         return "float16 on the CPU; expected bfloat16, float32 or float64"
-    if backend in ("decode", "compact"):
-        serve = "windowed" if vis.window is not None else "folded"
-        lost = f"it gives no losses; expected backend='auto', 'dense' or {serve!r}"
-        return None if flock.local is None else lost
+    if backend in SHORT:
+        return None
     other = flock.other
     if isinstance(other, Tensor) and not folds(other):
         return (
