@@ -16,7 +16,9 @@ from ascender import Cache, LowRank, Rules, asc_attention, asc_parts
 from ascender.attention import BACKENDS, attend, choose
 from ascender.backends import active
 from ascender.backends.active import top_attention
+from ascender.baselines.vanilla import Vanilla
 from ascender.checks import enter
+from ascender.compat import Broken, Cell, check
 from ascender.normalizers import (
     NORMALIZERS,
     WRITTEN,
@@ -221,7 +223,7 @@ def test_gradcheck(name):
     """Numerically, with a row of one key and a row of none."""
     total, V = rows(5)
     norm = make(name)
-    some = total[:1, :1].clone().requires_grad_()
+    some, V = total[:1, :1, :, :7].clone().requires_grad_(), V[..., :7]
     assert gradcheck(lambda s: norm.weights(s, V[:1]), (some,))
 
     def straight_through(s):
@@ -588,8 +590,15 @@ def with_gradients(x, compute):
     return {"out": out.detach(), **{n: t.grad for n, t in leaves.items()}}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("options", ["plain", "low-rank", "key-bias", "grouped"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(kind, "low-rank") for kind in KINDS]
+    + [
+        (kind, o)
+        for kind in ("full", "any mask", "decode")
+        for o in ("plain", "key-bias", "grouped")
+    ],
+)
 def test_active_equals_the_definition(kind, options, monkeypatch):
     monkeypatch.setattr(active, "CHUNK", 37)  # rows three at a time
     x, vis = vanilla(kind, options)
@@ -674,3 +683,36 @@ def test_active_errors():
     folded = top_attention(call["q"], call["k"], call["v"], vis, 4, LowRank(left, right))
     matrix = {**call, "other": left @ right.mT}
     assert gap(folded, asc_attention(**matrix, backend="dense")) <= EXACT
+
+
+# In the slot.
+
+
+@pytest.mark.parametrize("name", NORMALIZERS)
+def test_the_slot_takes_it(name):
+    """The laws of compat.py: sight, the definition, decoding, that it acts, gradients."""
+    for attention in ("ascender", "vanilla"):
+        for mode in ("padded", "decode"):
+            assert check(Cell(attention, "none", name, mode)).runs
+
+
+def test_a_normalizer_that_does_nothing_is_noticed():
+    with pytest.raises(Broken, match="normalizer changes nothing"):
+        check(
+            Cell("vanilla", "none", "ssmax", "full"),
+            lambda *sizes, normalizer, **options: Vanilla(*sizes, **options),
+        )
+
+
+@pytest.mark.parametrize("kv_heads", [1, 3])
+def test_vanilla_takes_lists_when_long(kv_heads):
+    torch.manual_seed(0)
+    module = Vanilla(15, 3, kv_heads=kv_heads, normalizer=TopK(5)).double()
+    for n, matrices in ((31, True), (211, False)):
+        x = torch.randn(2, n, 15).double().requires_grad_()
+        real = torch.arange(n) >= torch.tensor([[0], [4]])
+        got = module(x, causal=True, mask=real)
+        want = module(x, causal=True, mask=real, return_parts=True)[0]
+        assert gap(got, want) <= EXACT
+        most = saved(lambda x=x, real=real: module(x, causal=True, mask=real))
+        assert (most >= 2 * 3 * n * n) == matrices
