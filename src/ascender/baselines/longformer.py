@@ -73,7 +73,7 @@ class Longformer(Patterned):
     windows = True
 
     def __init__(
-        self, dim: int, heads: int, *, window: int = 256, n_global: int = 0,
+        self, dim: int, heads: int, *, window: int | None = 256, n_global: int = 0,
         global_projections: bool = True, **options: Any,
     ) -> None:  # fmt: skip
         if not isinstance(window, int) or window < 0:
