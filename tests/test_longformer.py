@@ -14,9 +14,7 @@ from ascender.cache import KVCache
 from ascender.slot import Unsupported
 from ascender.visibility import Visibility
 from oracles import visible_oracle
-from patterned import (
-    B, Grow, H, Sharp, Slope, Turn, bias, gaps, largest, leaves, padding, plain,
-)  # fmt: skip
+from patterned import B, Grow, H, Sharp, Slope, Turn, bias, gaps, largest, leaves, padding, plain
 
 DIM, W, G = 15, 5, 2
 
@@ -127,10 +125,10 @@ def test_transformers_longformer(g, pad):
     assert float((a - b)[real].abs().max()) < 1e-5, "theirs has NaN for what sees only padding"
     assert bool(a.isfinite().all())
     wide = ours(hf, 2 * w, g)(x, mask=real)
-    assert float((wide - want)[real].abs().max()) > 1e-2, "their window counts both sides"
+    assert not torch.allclose(wide[real], want[real], atol=1e-2), "their window counts both sides"
     if g:
         shared = ours(hf, w, g, global_projections=False)(x, mask=real)
-        off = (shared - want).abs().amax(-1)
+        off = (shared - want).detach().abs().amax(-1)
         assert float(off[:, :g].min()) > 1e-3, "global rows have projections of their own"
         assert float(off[:, g:][real[:, g:]].max()) < 1e-6
 
@@ -213,9 +211,9 @@ def test_decode_equals_prefill(masked, position):
 @torch.no_grad()
 def test_the_cache_is_bounded():
     module, cache = make(), make().new_cache()
-    for a in range(300):
+    for a in range(90):
         module(tokens(1, seed=a), cache=cache)
-    assert len(cache) == 300
+    assert len(cache) == 90
     assert cache.held <= 2 * (W + G) + 2
 
 
@@ -273,10 +271,10 @@ def test_linear_in_n(causal, training):
         return F.scaled_dot_product_attention(*x, attn_mask=vis.visible)
 
     for measure in (flops, largest):
-        once, twice, far = (measure(lambda N=N: run(N, window)) for N in (512, 1024, 2048))
+        once, twice, far = (measure(lambda N=N: run(N, window)) for N in (256, 512, 1024))
         assert far - twice == pytest.approx(2 * (twice - once), rel=0.02), measure
         assert far < 2.1 * twice
-        assert measure(lambda: run(2048, dense)) > 3.5 * measure(lambda: run(1024, dense))
+        assert measure(lambda: run(1024, dense)) > 3.5 * measure(lambda: run(512, dense))
 
 
 @pytest.mark.parametrize(
@@ -285,6 +283,8 @@ def test_linear_in_n(causal, training):
         ({"window": None}, r"window = None; expected an int ≥ 0: tokens on each side"),
         ({"window": -1}, r"window = -1; expected an int ≥ 0"),
         ({"dropout": 0.1}, r"dropout = 0.1 acts on the weights, which longformer attention"),
+        ({"position": "t5"}, r"position 't5' takes a matrix of scores, which longformer .* rope"),
+        ({"position": "shaw"}, r"position 'shaw' takes a matrix of scores"),
         ({"normalizer": Sharp()}, "normalizer 'sharp' needs the scores .* expected one of softmax"),
     ],
 )
@@ -301,7 +301,9 @@ def test_refusals():
         module(x, mask=torch.ones(11, 11, dtype=torch.bool)[None, None])
     with pytest.raises(Unsupported, match="cross-attention"):
         module(x, x)
-    with pytest.raises(Unsupported, match=r"'slope' with causal=False .* none.*alibi with causal"):
+    with pytest.raises(
+        Unsupported, match=r"'slope' takes a matrix .* rope.* causal=True also alibi"
+    ):
         make(position=Slope())(x)
     with pytest.raises(Unsupported, match="no matrix of scores to take apart"):
         module(x, return_parts=True)
