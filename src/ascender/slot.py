@@ -247,7 +247,7 @@ class Attention(nn.Module, ABC):
         cache = call.cache
         cache.keep(mask, k=call.k, v=call.v)
         vis = cache.visibility(call.q.shape[2])
-        return replace(call, k=cache["k"], v=cache["v"], vis=vis)
+        return replace(call, k=cache["k"], v=cache["v"], vis=vis, bare=None)
 
     def _check_tokens(self, x: Tensor, context: Tensor | None, cache: Any) -> None:
         for name, t, width in (("x", x, self.dim), ("context", context, self.source)):

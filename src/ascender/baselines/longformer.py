@@ -73,7 +73,7 @@ class Longformer(Patterned):
     windows = True
 
     def __init__(
-        self, dim: int, heads: int, *, window: int = 256, n_global: int = 0,
+        self, dim: int, heads: int, *, window: int | None = 256, n_global: int = 0,
         global_projections: bool = True, **options: Any,
     ) -> None:  # fmt: skip
         if not isinstance(window, int) or window < 0:
@@ -110,10 +110,7 @@ class Longformer(Patterned):
         return vis.visible
 
     def count(self, vis: Visibility) -> Int[Tensor, "#B #H N 1"]:
-        found, n = Blocks(vis, torch.float32).count.long(), leading(vis)
-        every = vis.M if vis.mask is None else vis.mask.sum(-1, keepdim=True)
-        row = torch.arange(vis.N, device=vis.p.device)[:, None]
-        return torch.where(row < n, every, found)
+        return vis.count
 
     def attend(self, call: Call) -> Float[Tensor, "B H N e"]:
         # A bounded cache has a gap behind the globals. Only globals are further off than the gap,

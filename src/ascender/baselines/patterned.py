@@ -25,7 +25,7 @@ from ascender.combine import Bias, LowRank, columns, folds, masked_softmax
 from ascender.geometry import wide
 from ascender.normalizers import Normalizer
 from ascender.positions import POSITIONS
-from ascender.slot import Attention, Call, Unsupported, ways
+from ascender.slot import Attention, Call, Unsupported
 from ascender.visibility import Visibility
 
 FEW = 8  # rows that are written out against all keys
@@ -144,6 +144,8 @@ class Patterned(Attention):
         return q / self.normalizer.temperature
 
     def check_fit(self) -> None:
+        kind = type(self.position)
+        self._check_folds("folded" in kind.backends + kind.causal_backends)
         super().check_fit()
         if self.dropout:
             raise Unsupported(
@@ -152,17 +154,19 @@ class Patterned(Attention):
             )
 
     def bias(self, call: Call, other: Bias) -> Bias:
-        """Asks two rows first whether the position's bias folds: a matrix is never begun."""
-        if "bias" in ways(type(self.position)) and not call.vis.cross:
-            two = torch.arange(2, device=call.q.device)
-            if not folds(self.position.bias(two, two, call.vis.causal)):
-                fit = [n for n, P in POSITIONS.items() if set(ways(P)) <= {"embed", "rotate"}]
-                raise Unsupported(
-                    f"position {self.position.name!r} with causal={call.vis.causal} adds a matrix "
-                    f"of scores, which {self.name} attention never makes; expected one of "
-                    f"{', '.join(fit)}, or a bias that folds (alibi with causal=True)"
-                )
+        """Refuses before a matrix is begun."""
+        self._check_folds(call.vis.causal or "folded" in type(self.position).backends)
         return super().bias(call, other)
+
+    def _check_folds(self, fits: bool) -> None:
+        if not fits:
+            fit = [n for n, P in POSITIONS.items() if "folded" in P.backends]
+            more = [n for n, P in POSITIONS.items() if "folded" in P.causal_backends]
+            raise Unsupported(
+                f"position {self.position.name!r} takes a matrix of scores, which {self.name} "
+                f"attention never makes; expected one of {', '.join(fit)}, or with causal=True "
+                f"also {', '.join(more)}"
+            )
 
 
 def _divided(other: Bias, temperature: float) -> Bias:
