@@ -98,7 +98,7 @@ def test_the_variants_compute_the_same_attention():
 
 
 def test_memory_is_measured_in_a_process_of_its_own():
-    found = memory.measure("stock", Problem(64), FORWARD, threads=1)
+    found = memory.measure("attention", "stock", Problem(64), FORWARD, threads=1)
     assert 0 < found["call"] < found["process"]
 
 
@@ -106,7 +106,7 @@ def test_memory_says_what_failed(monkeypatch):
     failed = subprocess.CompletedProcess([], 1, stdout="", stderr="Traceback …\nKilled: 9\n")
     monkeypatch.setattr(memory.subprocess, "run", lambda *args, **kinds: failed)
     with pytest.raises(RuntimeError, match="memory of folded at N = 64: Killed: 9"):
-        memory.measure("folded", Problem(64), FORWARD, threads=1)
+        memory.measure("attention", "folded", Problem(64), FORWARD, threads=1)
 
 
 def _row(candidate, n, work, ratio):

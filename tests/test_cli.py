@@ -21,6 +21,7 @@ COMMANDS = [
     ["bench", "choose"],
     ["bench", "import"],
     ["bench", "report"],
+    ["bench", "variants"],
 ]
 
 

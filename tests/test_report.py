@@ -151,8 +151,8 @@ def test_a_document_that_asks_for_what_is_not_there_stays(runs, tmp_path, docume
     ("content", "words"),
     [
         ("{", ["bad.json is no JSON", "--json"]),
-        ("[]", ["study None", "attention, layer"]),
-        ('{"study": "choose"}', ["study 'choose'", "attention, layer"]),
+        ("[]", ["study None", "attention, variants, layer"]),
+        ('{"study": "choose"}', ["study 'choose'", "attention, variants, layer"]),
         (None, ["bad.json"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""`ascender bench attention`: every candidate at every length, in one run."""
+"""`ascender bench attention` and `… variants`: every candidate at every length, in one run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from dataclasses import dataclass
 import torch
 
 from ascender.bench import memory
-from ascender.bench.candidates import CANDIDATES
+from ascender.bench.candidates import Candidate
 from ascender.bench.flops import Problem
+from ascender.bench.studies import STUDIES
 from ascender.bench.timing import FORWARD, TRAINING, Plan, Row, best
 
-LENGTHS = (64, 256, 1024, 4096, 16384)
+LENGTHS = {"attention": (64, 256, 1024, 4096, 16384), "variants": (256, 1024, 4096, 16384)}
 MEMORY_FROM = 4096  # below this a call's memory drowns in the process's own
+QUICK = {  # whose memory a quick run measures
+    "attention": ("stock", "folded", "folded_shared"),
+    "variants": ("stock", "ascender", "longformer", "performer"),
+}
 Say = Callable[[str], None]
+Key = tuple[str, int, str]  # candidate, n, work
 
 
 @dataclass(frozen=True)
@@ -23,8 +29,8 @@ class AttentionRow(Row):
     same n. Memory is None where it was not measured."""
 
     baseline: str
-    gflop: float
-    flop_ratio: float
+    gflop: float | None = None
+    flop_ratio: float | None = None
     memory_mb: float | None = None
     memory_ratio: float | None = None
     process_mb: float | None = None
@@ -36,76 +42,82 @@ class Study:
     """What to run: (n, work) pairs to time, and (candidate, n, work) whose memory to measure."""
 
     timed: tuple[tuple[int, str], ...]
-    weighed: tuple[tuple[str, int, str], ...]
+    weighed: tuple[Key, ...]
     causal: bool
     plan: Plan
+    name: str = "attention"
 
     @staticmethod
-    def full(lengths: Sequence[int], causal: bool, repeats: int, weigh: bool) -> Study:
+    def full(
+        lengths: Sequence[int], causal: bool, repeats: int, weigh: bool, name: str = "attention"
+    ) -> Study:
         timed = tuple((n, work) for work in (FORWARD, TRAINING) for n in lengths)
-        weighed = tuple(
-            (name, n, work)
-            for n, work in timed
-            if weigh and n >= MEMORY_FROM
-            for name, candidate in CANDIDATES.items()
-            if work in candidate.works and candidate.refuses(Problem(n, causal), work) is None
-        )
-        return Study(timed, weighed, causal, Plan(repeats))
+        study = Study(timed, (), causal, Plan(repeats), name)
+        weighed = ((n, work) for n, work in timed if weigh and n >= MEMORY_FROM)
+        keys = tuple((who, n, work) for n, work in weighed for who in study.entrants(n, work))
+        return Study(timed, keys, causal, Plan(repeats), name)
 
     @staticmethod
-    def quick(causal: bool, repeats: int, weigh: bool) -> Study:
+    def quick(causal: bool, repeats: int, weigh: bool, name: str = "attention") -> Study:
         """About a minute on two cores."""
         timed = ((256, FORWARD), (1024, FORWARD), (4096, FORWARD), (1024, TRAINING))
-        names = ("stock", "folded", "folded_shared") if weigh else ()
-        weighed = tuple((name, 4096, FORWARD) for name in names)
-        return Study(timed, weighed, causal, Plan(repeats, at_least=0.3, at_most=12.0))
+        weighed = tuple((who, 4096, FORWARD) for who in (QUICK[name] if weigh else ()))
+        return Study(timed, weighed, causal, Plan(repeats, at_least=0.3, at_most=12.0), name)
+
+    def problem(self, n: int) -> Problem:
+        return Problem(n, self.causal)
+
+    def entrants(self, n: int, work: str) -> dict[str, Candidate]:
+        """The candidates that do this work at this length."""
+        return {
+            name: candidate
+            for name, candidate in STUDIES[self.name].items()
+            if work in candidate.works and candidate.refuses(self.problem(n), work) is None
+        }
 
 
 def run(study: Study, say: Say = lambda line: None) -> list[AttentionRow]:
     """All rows, in the order of the study."""
-    times: dict[tuple[str, int, str], float] = {}
+    times: dict[Key, float] = {}
+    flops: dict[Key, float] = {}
+    weights: dict[Key, dict[str, float]] = {}
     for n, work in study.timed:
+        entrants, p = study.entrants(n, work), study.problem(n)
         say(f"timing {work}, N = {n}")
-        times.update(_time(Problem(n, study.causal), work, study.plan))
-    weights: dict[tuple[str, int, str], dict[str, float]] = {}
+        calls = {name: candidate.make(p).run(work) for name, candidate in entrants.items()}
+        times.update({(name, n, work): s for name, s in best(calls, study.plan).items()})
+        del calls
+        say(f"FLOPs {work}, N = {n}")
+        for name, candidate in entrants.items():
+            flops[name, n, work] = candidate.flops(p, work == TRAINING)
     for done, (name, n, work) in enumerate(study.weighed, 1):
-        say(f"memory {done}/{len(study.weighed)}: {CANDIDATES[name].label}, {work}, N = {n}")
-        found = memory.measure(name, Problem(n, study.causal), work, torch.get_num_threads())
-        weights[name, n, work] = found
-    return list(_rows(study, times, weights))
-
-
-def _time(problem: Problem, work: str, plan: Plan) -> dict[tuple[str, int, str], float]:
-    calls = {
-        name: candidate.make(problem).run(work)
-        for name, candidate in CANDIDATES.items()
-        if work in candidate.works and candidate.refuses(problem, work) is None
-    }
-    return {(name, problem.n, work): s for name, s in best(calls, plan).items()}
+        label = STUDIES[study.name][name].label
+        say(f"memory {done}/{len(study.weighed)}: {label}, {work}, N = {n}")
+        weights[name, n, work] = memory.measure(
+            study.name, name, study.problem(n), work, torch.get_num_threads()
+        )
+    return list(_rows(study, times, flops, weights))
 
 
 def _rows(
-    study: Study,
-    times: dict[tuple[str, int, str], float],
-    weights: dict[tuple[str, int, str], dict[str, float]],
-) -> Iterable[AttentionRow]:
+    study: Study, times: dict[Key, float], flops: dict[Key, float],
+    weights: dict[Key, dict[str, float]],
+) -> Iterable[AttentionRow]:  # fmt: skip
     for n, work in study.timed:
-        problem = Problem(n, study.causal)
-        for name, candidate in CANDIDATES.items():
+        for name, candidate in STUDIES[study.name].items():
             if work not in candidate.works:
                 continue
             own, base = (name, n, work), (candidate.baseline, n, work)
+            skipped = candidate.refuses(study.problem(n), work)
+            if skipped is not None:
+                yield AttentionRow(name, n, work, None, None, skipped, candidate.baseline)
+                continue
             weight, stock = weights.get(own, {}), weights.get(base, {})
-            flop = candidate.flops(problem, work == TRAINING)
-            base_flop = CANDIDATES[candidate.baseline].flops(problem, work == TRAINING)
-            seconds = times.get(own)
             yield AttentionRow(
                 name, n, work,
-                ms=None if seconds is None else 1e3 * seconds,
-                ratio=None if seconds is None else seconds / times[base],
-                skipped=candidate.refuses(problem, work),
+                ms=1e3 * times[own], ratio=times[own] / times[base], skipped=None,
                 baseline=candidate.baseline,
-                gflop=flop / 1e9, flop_ratio=flop / base_flop,
+                gflop=flops[own] / 1e9, flop_ratio=flops[own] / flops[base],
                 memory_mb=weight.get("call"), process_mb=weight.get("process"),
                 memory_ratio=weight["call"] / stock["call"] if weight and stock else None,
                 process_ratio=weight["process"] / stock["process"] if weight and stock else None,

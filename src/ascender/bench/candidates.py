@@ -44,7 +44,7 @@ class Job:
 
         def step() -> object:
             out = self.call()
-            return torch.autograd.grad(out, leaves, torch.ones_like(out))
+            return torch.autograd.grad(out, leaves, torch.ones_like(out), allow_unused=True)
 
         return step
 

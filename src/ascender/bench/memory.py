@@ -20,18 +20,21 @@ from pathlib import Path
 
 import torch
 
-from ascender.bench.candidates import CANDIDATES
 from ascender.bench.flops import Problem
+from ascender.bench.studies import STUDIES
 
 SMALL = 256  # tokens of the first, unmeasured call
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-def measure(candidate: str, problem: Problem, work: str, threads: int) -> dict[str, float]:
+def measure(
+    study: str, candidate: str, problem: Problem, work: str, threads: int
+) -> dict[str, float]:
     """{"call": MB as above, "process": MB of the whole process at its peak}, by a subprocess."""
-    order = {"candidate": candidate, "n": problem.n, "causal": problem.causal, "work": work}
+    order: dict[str, object] = {"study": study, "candidate": candidate, "work": work}
+    order |= {"n": problem.n, "causal": problem.causal, "threads": threads}
     done = subprocess.run(
-        [sys.executable, "-m", "ascender.bench.memory", json.dumps({**order, "threads": threads})],
+        [sys.executable, "-m", "ascender.bench.memory", json.dumps(order)],
         capture_output=True,
         text=True,
         env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"},
@@ -59,10 +62,12 @@ def reset() -> None:
         CLEAR.write_text("5")
 
 
-def child(candidate: str, n: int, causal: bool, work: str, threads: int) -> dict[str, float]:
+def child(
+    study: str, candidate: str, n: int, causal: bool, work: str, threads: int
+) -> dict[str, float]:
     """What the subprocess does."""
     torch.set_num_threads(threads)
-    make = CANDIDATES[candidate].make
+    make = STUDIES[study][candidate].make
     make(Problem(min(n, SMALL), causal)).run(work)()
     job = make(Problem(n, causal))
     run = job.run(work)

@@ -17,11 +17,12 @@ from typing import Any
 
 from ascender.bench import goals, tables
 from ascender.bench.attention import AttentionRow
+from ascender.bench.studies import STUDIES
 from ascender.bench.tables import Grid
 from ascender.bench.timing import Row
 
-ROWS: dict[str, type[Row]] = {"attention": AttentionRow, "layer": Row}
-STUDIES = (*ROWS, "import")
+ROWS: dict[str, type[Row]] = {"attention": AttentionRow, "variants": AttentionRow, "layer": Row}
+KINDS = (*ROWS, "import")
 MARK = re.compile(r"(<!-- bench: (.+?) -->\n)(.*?)(<!-- /bench -->)", re.S)
 
 
@@ -38,8 +39,8 @@ def read(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is no JSON ({error}); expected a run made by --json") from None
     study = run.get("study") if isinstance(run, dict) else None
-    if study not in STUDIES:
-        raise ValueError(f"{path}: study {study!r}; expected one of {', '.join(STUDIES)}")
+    if study not in KINDS:
+        raise ValueError(f"{path}: study {study!r}; expected one of {', '.join(KINDS)}")
     return dict(run)
 
 
@@ -61,8 +62,10 @@ def blocks(paths: Sequence[Path]) -> dict[str, tuple[str, str]]:
         runs.setdefault(run["study"], []).append(run)
     rows = {study: merged(some, ROWS[study]) for study, some in runs.items() if study in ROWS}
     found = tables.goals(goals.reached([row for some in rows.values() for row in some]))
-    if "attention" in rows:
-        found |= tables.attention(rows["attention"], runs["attention"][-1].get("causal", False))
+    found |= tables.summary(rows.get("attention", []))
+    for study in STUDIES:
+        if study in rows:
+            found |= tables.attention(rows[study], runs[study][-1].get("causal", False), study)
     found |= tables.layer(rows.get("layer", []))
     if "import" in runs:
         found |= tables.imports(runs["import"][-1])

@@ -11,12 +11,20 @@ from rich.text import Text
 
 from ascender.bench import tables
 from ascender.bench.attention import AttentionRow
-from ascender.bench.candidates import CANDIDATES
 from ascender.bench.choose import ChooseRow
+from ascender.bench.studies import labels
 from ascender.bench.tables import SKIPPED, WORKS, Grid, number, times
 from ascender.bench.timing import Row
 
 STYLES = {"reached": "green", "missed": "yellow"}
+SIZES = {
+    "attention": "d_z = 15, d_a = 16, k = 16",
+    "variants": "otherwise each attention's own defaults; without the projections",
+}
+COUNTED = {
+    "attention": "by formulas that the tests hold to a count on the operators",
+    "variants": "counted on the operators",
+}
 
 
 def _empty(title: str, columns: Sequence[str]) -> Table:
@@ -43,41 +51,33 @@ def _note(text: str) -> Text:
     return Text(text, style="dim")
 
 
-def attention(rows: Sequence[AttentionRow], causal: bool) -> RenderableType:
+def attention(
+    rows: Sequence[AttentionRow], causal: bool, study: str = "attention"
+) -> RenderableType:
     """Time, memory and FLOPs, each as a multiple of stock SDPA at the same N."""
-    found = tables.attention(rows, causal)
-    found.pop("attention summary", None)
-    return Group(grids(found), *map(_note, _notes(rows)))
+    found = tables.attention(rows, causal, study)
+    return Group(grids(found), *map(_note, _notes(rows, study)))
 
 
-def _notes(rows: Sequence[AttentionRow]) -> Iterable[str]:
+def _notes(rows: Sequence[AttentionRow], study: str) -> Iterable[str]:
     yield (
-        "B = 1, 4 heads of 64, d_z = 15, d_a = 16, k = 16, float32. Candidates take turns; the "
-        "best turn counts. Forward keeps nothing for a gradient; backward reaches every input "
-        "and every number of the rules."
+        f"B = 1, 4 heads of 64, {SIZES[study]}, float32. Candidates take turns; the best turn "
+        "counts. Forward keeps nothing for a gradient; backward reaches every input and every "
+        "learned number."
     )
-    yield (
-        "FLOPs are those of products (matrices, flash, index lists), by formulas that the tests "
-        "hold to a count on the operators."
-    )
+    yield f"FLOPs are those of products (matrices, flash, index lists), {COUNTED[study]}."
     if any(row.memory_mb is not None for row in rows):
         yield (
             "Memory: each in its own process; growth of resident memory during the call at its "
             "peak, plus the size of the inputs (in brackets: the whole process)."
         )
-    labels = {name: candidate.label for name, candidate in CANDIDATES.items()}
-    yield from _skipped(rows, labels)
-
-
-def _skipped(rows: Sequence[Row], labels: dict[str, str]) -> Iterable[str]:
-    """Why cells are empty, each reason once."""
-    found: dict[str, None] = {}
+    skipped: dict[str, None] = {}  # why cells are empty, each reason once
     for row in rows:
         if row.skipped is not None:
             where = f"{WORKS[row.work]} at N = {row.n}"
-            found[f"{labels[row.candidate]}, {where}: {row.skipped}"] = None
-    if found:
-        yield f"{SKIPPED} skipped: " + "; ".join(found) + "."
+            skipped[f"{labels(study)[row.candidate]}, {where}: {row.skipped}"] = None
+    if skipped:
+        yield f"{SKIPPED} skipped: " + "; ".join(skipped) + "."
 
 
 def layer(rows: Sequence[Row]) -> RenderableType:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ascender.bench.attention import AttentionRow
 from ascender.bench.candidates import CANDIDATES
 from ascender.bench.layer import LAYERS
+from ascender.bench.studies import STUDIES, labels
 from ascender.bench.timing import FORWARD, TRAINING, Row
 
 SKIPPED = "…"
@@ -41,7 +42,7 @@ def times(x: float) -> str:
 
 
 def by_length(
-    title: str, labels: Mapping[str, str], rows: Sequence[R], cell: Callable[[R], str | None],
+    title: str, names: Mapping[str, str], rows: Sequence[R], cell: Callable[[R], str | None],
     baselines: Sequence[str] = (),
 ) -> Grid | None:  # fmt: skip
     """Candidates down, lengths across; None where no cell has anything to say."""
@@ -51,17 +52,18 @@ def by_length(
         return None
     found = (
         (label, *(cells.get((name, n), SKIPPED) for n in lengths))
-        for name, label in labels.items()
+        for name, label in names.items()
         if any((name, n) in cells for n in lengths)
     )
     columns = ("", *(f"N = {n}" for n in lengths))
-    return Grid(title, columns, tuple(found), tuple(labels[name] for name in baselines))
+    return Grid(title, columns, tuple(found), tuple(names[name] for name in baselines))
 
 
-def attention(rows: Sequence[AttentionRow], causal: bool = False) -> dict[str, Grid]:
-    """Time, memory and FLOPs, each as a multiple of stock SDPA at the same N; and a summary."""
-    labels = {name: candidate.label for name, candidate in CANDIDATES.items()}
-    own = [name for name, candidate in CANDIDATES.items() if candidate.baseline == name]
+def attention(
+    rows: Sequence[AttentionRow], causal: bool = False, study: str = "attention"
+) -> dict[str, Grid]:
+    """Time, memory and FLOPs, each as a multiple of stock SDPA at the same N."""
+    own = [name for name, candidate in STUDIES[study].items() if candidate.baseline == name]
     kind = "causal, " if causal else ""
     found: dict[str, Grid | None] = {}
     for work, name in WORKS.items():
@@ -71,8 +73,7 @@ def attention(rows: Sequence[AttentionRow], causal: bool = False) -> dict[str, G
             ("flops", "FLOPs", _flop_cell),
         ):  # fmt: skip
             title = f"{measure}, {kind}{name}: × stock SDPA"
-            found[f"attention {work} {what}"] = by_length(title, labels, some, cell, own)
-    found["attention summary"] = _summary(rows)
+            found[f"{study} {work} {what}"] = by_length(title, labels(study), some, cell, own)
     return {name: grid for name, grid in found.items() if grid is not None}
 
 
@@ -91,14 +92,14 @@ def _memory_cell(row: AttentionRow) -> str | None:
 
 
 def _flop_cell(row: AttentionRow) -> str | None:
-    if row.skipped is not None:
+    if row.skipped is not None or row.gflop is None or row.flop_ratio is None:
         return None
     if row.candidate != row.baseline:
         return times(row.flop_ratio)
     return f"{number(row.gflop)} G" if row.gflop >= 0.1 else f"{number(1e3 * row.gflop)} M"
 
 
-def _summary(rows: Sequence[AttentionRow]) -> Grid | None:
+def summary(rows: Sequence[AttentionRow]) -> dict[str, Grid]:
     """What the README shows: a few columns, whole-sequence candidates only."""
     at = {(row.candidate, row.work, row.n): row for row in rows}
     table = []
@@ -113,7 +114,8 @@ def _summary(rows: Sequence[AttentionRow]) -> Grid | None:
         f"{'peak memory, ' if key == 'memory_ratio' else ''}{WORKS[work]}, N = {n}"
         for work, n, key in SUMMARY
     )
-    return Grid("× stock SDPA", ("", *columns), tuple(table)) if table else None
+    grid = Grid("Summary: × stock SDPA", ("", *columns), tuple(table))
+    return {"attention summary": grid} if table else {}
 
 
 def layer(rows: Sequence[Row]) -> dict[str, Grid]:
@@ -122,8 +124,8 @@ def layer(rows: Sequence[Row]) -> dict[str, Grid]:
             return None
         return f"{number(row.ms)} ms" if row.candidate == "vanilla" else times(row.ratio)
 
-    labels = {name: label for name, (label, _) in LAYERS.items()}
-    grid = by_length("Training step: × vanilla layer", labels, rows, cell, ["vanilla"])
+    own = {name: label for name, (label, _) in LAYERS.items()}
+    grid = by_length("Training step: × vanilla layer", own, rows, cell, ["vanilla"])
     return {} if grid is None else {"layer": grid}
 
 

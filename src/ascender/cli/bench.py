@@ -29,7 +29,7 @@ from ascender.cli.terminal import (
 from ascender.files import write
 
 app = typer.Typer(
-    help="Time the attention, a layer, the backends or the import, on this machine.",
+    help="Time the attention, its rivals, a layer, the backends or the import, on this machine.",
     no_args_is_help=True,
     epilog="Example: ascender bench attention --quick",
 )
@@ -47,6 +47,27 @@ def attention(
 
     The whole run, up to N = 16384, takes many minutes; --quick takes one.
     """
+    _against_stock("attention", lengths, quick, causal, memory, as_json, repeats, threads)
+
+
+@app.command(epilog="Example: ascender bench variants --lengths 1024,4096 --no-memory")
+def variants(
+    lengths: Lengths = None, quick: Quick = False, causal: Causal = False, memory: Memory = True,
+    as_json: Json = False, repeats: Repeats = None, threads: Threads = 1,
+) -> None:  # fmt: skip
+    """Every attention of the slot against stock SDPA: time, peak memory, counted FLOPs.
+
+    Ours, vanilla, Longformer, BigBird, Performer, linear, shuffled, graph: from heads to heads,
+    without the projections. The whole run, up to N = 16384, takes half an hour; --quick a minute
+    or two.
+    """
+    _against_stock("variants", lengths, quick, causal, memory, as_json, repeats, threads)
+
+
+def _against_stock(
+    name: str, lengths: str | None, quick: bool, causal: bool, memory: bool, as_json: bool,
+    repeats: int | None, threads: int,
+) -> None:  # fmt: skip
     from ascender.bench import attention as study
     from ascender.bench import show as terminal
 
@@ -55,14 +76,15 @@ def attention(
             f"{lengths!r} with --quick; expected one of the two", param_hint="--lengths"
         )
     if quick:
-        plan = study.Study.quick(causal, repeats or 3, memory)
+        plan = study.Study.quick(causal, repeats or 3, memory, name)
     else:
-        chosen = parse_lengths(lengths, study.LENGTHS)
-        plan = study.Study.full(chosen, causal, repeats or 5, memory)
+        chosen = parse_lengths(lengths, study.LENGTHS[name])
+        plan = study.Study.full(chosen, causal, repeats or 5, memory, name)
     torch.set_num_threads(threads)
     with _timing() as say:
         rows = study.run(plan, say)
-    _result("attention", rows, None if as_json else terminal.attention(rows, causal), causal=causal)
+    shown = None if as_json else terminal.attention(rows, causal, name)
+    _result(name, rows, shown, causal=causal)
 
 
 @app.command(epilog="Example: ascender bench layer --lengths 64")
