@@ -18,7 +18,7 @@ HOUSE = (
     "rules.cohesion", "combine", "neighbours", "flock", "backends", "backends.by_hand",
     "backends.tiles", "backends.flash", "backends.bags", "backends.dense", "backends.terms",
     "backends.compact", "backends.fold", "backends.folded", "backends.windowed",
-    "backends.decode", "checks", "attention",
+    "backends.token", "backends.decode", "checks", "attention",
 )  # fmt: skip
 
 

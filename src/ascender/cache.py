@@ -23,7 +23,10 @@ from ascender.visibility import Visibility
 
 class KVCache:
     """Named streams (B, ·, tokens, ·) of one attention layer: keys, values, and what else a row
-    needs of its past. `len(cache)` is the number of tokens seen so far."""
+    needs of its past. `len(cache)` is the number of tokens seen so far. Streams named in BY_COLUMN
+    lie column by column: one row meets narrow keys twice as fast that way."""
+
+    BY_COLUMN: frozenset[str] = frozenset()
 
     def __init__(self, window: int | None = None, n_global: int = 0) -> None:
         if n_global and window is None:
@@ -38,7 +41,7 @@ class KVCache:
 
     def __getitem__(self, name: str) -> Shaped[Tensor, "B G M w"]:
         """A stream's tokens."""
-        return self._buffers[name][:, :, : self.held]
+        return self._buffers[name].narrow(2, 0, self.held)
 
     def keep(self, mask: Bool[Tensor, "B n"] | None = None, **streams: Tensor) -> None:
         """Remember n more tokens. `mask`: False where a token is padding."""
@@ -68,11 +71,15 @@ class KVCache:
             self._buffers[name] = old  # in place would break the graph: training through a cache
             return
         if buffer is None or buffer.shape[2] < end:
-            room = t.new_empty(*t.shape[:2], max(2 * end, 16), t.shape[3])
+            room = self._room(name, t, max(2 * end, 16))
             if buffer is not None:
                 room[:, :, : self.held] = buffer[:, :, : self.held]
             self._buffers[name] = buffer = room
         buffer[:, :, self.held : end] = t
+
+    def _room(self, name: str, t: Tensor, n: int) -> Tensor:
+        B, G, _, w = t.shape
+        return t.new_empty(B, G, w, n).mT if name in self.BY_COLUMN else t.new_empty(B, G, n, w)
 
     def _forget(self) -> None:
         """Keep the globals and the last `window` tokens."""
@@ -80,14 +87,16 @@ class KVCache:
         start = self.held - self.window
         for name, buffer in self._buffers.items():
             kept = torch.cat([buffer[:, :, : self.n_global], buffer[:, :, start : self.held]], 2)
-            room = torch.empty_like(buffer)
+            room = self._room(name, buffer, buffer.shape[2])
             room[:, :, : kept.shape[2]] = kept
             self._buffers[name] = room
         self.held = self.n_global + self.window
 
     def reorder(self, index: Int[Tensor, "b"]) -> None:
         """Follow the beams: batch row b becomes what row index[b] was."""
-        self._buffers = {name: t.index_select(0, index) for name, t in self._buffers.items()}
+        for name, t in self._buffers.items():
+            beams = t.index_select(0, index)
+            self._buffers[name] = self._room(name, beams, t.shape[2]).copy_(beams)
 
     @property
     def positions(self) -> Int[Tensor, "M"]:
@@ -113,6 +122,8 @@ class KVCache:
 
 class Cache(KVCache):
     """What the rules need: keys and their lengths, values, coordinates, semantic directions."""
+
+    BY_COLUMN = frozenset({"z", "h"})
 
     def __init__(self, window: int | None = None, n_global: int = 0) -> None:
         super().__init__(window, n_global)
@@ -159,14 +170,14 @@ class Cache(KVCache):
     ) -> Flock:
         """The newest n tokens as queries against everything held."""
         held = {name: self[name] for name in self._buffers}
+        z_k, acc = held["z"][..., :-1], wide(q.dtype)
         assert self._origin is not None
         flock = Flock(
-            q, held["k"], held["v"], z_q, held["z"][..., :-1], h_q, held["h"], rules=rules,
+            q, held["k"], held["v"], z_q, z_k, h_q, held["h"], rules=rules,
             vis=self.visibility(q.shape[2]), bare=held.get("bare"), key_norm=key_norm, **options,
         )  # fmt: skip
-        acc = wide(q.dtype)
         known: dict[str, object] = {
-            "z": (z_q.to(acc) - self._origin, held["z"][..., :-1]),
+            "z": (z_q.to(acc) - self._origin, z_k),
             "z_lifted": held["z"],
             "h_unit": (unit(h_q.to(acc)), held["h"]),
         }

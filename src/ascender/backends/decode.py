@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender import neighbours as nb
+from ascender.backends.token import serves, token
 from ascender.combine import EPS, masked_softmax, slope, standardise
 from ascender.flock import Flock
 from ascender.geometry import kernel, lift, probe, unit
@@ -25,8 +26,10 @@ from ascender.visibility import Visibility
 
 def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     """out = A v, row by row."""
+    if serves(flock):
+        return token(flock)
     r, wide = flock.rules, flock.wide
-    B, H, N, d = flock.q.shape
+    _, H, N, d = flock.q.shape
     rows = _Rows(flock)
     q = flock.q * d**-0.5
     if r.active("align"):
@@ -179,7 +182,7 @@ class _Rows:
             near = unit(near)
         else:
             near = near * (scale.unsqueeze(-1) if isinstance(scale, Tensor) else scale)
-        count = float(near.shape[-2])
+        count: float | Tensor = float(near.shape[-2])
         if self.valid is not None:
             near = near.masked_fill(~self.valid.unsqueeze(-1), 0)
             count = self.valid.sum(-1, keepdim=True).to(near.dtype)
