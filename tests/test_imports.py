@@ -19,8 +19,8 @@ HOUSE = (
     "positions.alibi", "positions.t5", "positions.shaw", "positions.absolute", "positions",
     "neighbours", "flock", "backends", "backends.by_hand", "backends.tiles", "backends.flash",
     "backends.bags", "backends.active", "backends.dense", "backends.terms", "backends.compact",
-    "backends.fold", "backends.folded", "backends.windowed", "backends.decode", "checks",
-    "losses", "attention", "cache", "slot", "module", "baselines.vanilla", "baselines.graph",
+    "backends.fold", "backends.folded", "backends.windowed", "backends.token", "backends.decode",
+    "checks", "losses", "attention", "cache", "slot", "module", "baselines.vanilla", "baselines.graph",
     "baselines.shuffled", "baselines.patterned", "baselines.longformer", "baselines.bigbird",
     "baselines",
 )  # fmt: skip

@@ -24,7 +24,10 @@ from ascender.visibility import Visibility
 
 class KVCache:
     """Named streams (B, ·, tokens, ·) of one attention layer: keys, values, and what else a row
-    needs of its past. `len(cache)` is the number of tokens seen so far."""
+    needs of its past. `len(cache)` is the number of tokens seen so far. Streams named in BY_COLUMN
+    lie column by column: one row meets narrow keys twice as fast that way."""
+
+    BY_COLUMN: frozenset[str] = frozenset()
 
     def __init__(self, window: int | None = None, n_global: int = 0) -> None:
         if n_global and window is None:
@@ -39,7 +42,7 @@ class KVCache:
 
     def __getitem__(self, name: str) -> Shaped[Tensor, "B G M w"]:
         """A stream's tokens."""
-        return self._buffers[name][:, :, : self.held]
+        return self._buffers[name].narrow(2, 0, self.held)
 
     def keep(self, mask: Bool[Tensor, "B n"] | None = None, **streams: Tensor) -> None:
         """Remember n more tokens. `mask`: False where a token is padding."""
@@ -69,11 +72,15 @@ class KVCache:
             self._buffers[name] = old  # in place would break the graph: training through a cache
             return
         if buffer is None or buffer.shape[2] < end:
-            room = t.new_empty(*t.shape[:2], max(2 * end, 16), t.shape[3])
+            room = self._room(name, t, max(2 * end, 16))
             if buffer is not None:
                 room[:, :, : self.held] = buffer[:, :, : self.held]
             self._buffers[name] = buffer = room
         buffer[:, :, self.held : end] = t
+
+    def _room(self, name: str, t: Tensor, n: int) -> Tensor:
+        B, G, _, w = t.shape
+        return t.new_empty(B, G, w, n).mT if name in self.BY_COLUMN else t.new_empty(B, G, n, w)
 
     def _forget(self) -> None:
         """Keep the globals and the last `window` tokens."""
@@ -81,14 +88,16 @@ class KVCache:
         start = self.held - self.window
         for name, buffer in self._buffers.items():
             kept = torch.cat([buffer[:, :, : self.n_global], buffer[:, :, start : self.held]], 2)
-            room = torch.empty_like(buffer)
+            room = self._room(name, buffer, buffer.shape[2])
             room[:, :, : kept.shape[2]] = kept
             self._buffers[name] = room
         self.held = self.n_global + self.window
 
     def reorder(self, index: Int[Tensor, "b"]) -> None:
         """Follow the beams: batch row b becomes what row index[b] was."""
-        self._buffers = {name: t.index_select(0, index) for name, t in self._buffers.items()}
+        for name, t in self._buffers.items():
+            beams = t.index_select(0, index)
+            self._buffers[name] = self._room(name, beams, t.shape[2]).copy_(beams)
 
     @property
     def positions(self) -> Int[Tensor, "M"]:
@@ -114,6 +123,8 @@ class KVCache:
 
 class Cache(KVCache):
     """What the rules need: keys and their lengths, values, coordinates, semantic directions."""
+
+    BY_COLUMN = frozenset({"z", "h"})
 
     def __init__(self, window: int | None = None, n_global: int = 0) -> None:
         super().__init__(window, n_global)

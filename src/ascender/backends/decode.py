@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender import neighbours as nb
+from ascender.backends.token import serves, token
 from ascender.combine import EPS, masked_softmax, slope, standardise
 from ascender.flock import Flock
 from ascender.geometry import kernel, lift, probe, unit
@@ -25,6 +26,8 @@ from ascender.visibility import Visibility
 
 def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     """out = A v, row by row."""
+    if serves(flock):
+        return token(flock)
     r, wide = flock.rules, flock.wide
     _, H, N, d = flock.q.shape
     rows = _Rows(flock)

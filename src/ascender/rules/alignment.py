@@ -23,5 +23,5 @@ def heading(
 ) -> tuple[Float[Tensor, "B H N d"], Float[Tensor, "B H N 1"]]:
     """(u, γ) from the sum s over the neighbours and their number."""
     length = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
-    R = length / (count.clamp_min(1) if isinstance(count, Tensor) else count)
-    return s / length.clamp_min(FLOOR), torch.sigmoid(alpha * (R.square() - 1))
+    variance = 1 - (length / (count.clamp_min(1) if isinstance(count, Tensor) else count)).square()
+    return s / length.clamp_min(FLOOR), torch.sigmoid(-alpha * variance)

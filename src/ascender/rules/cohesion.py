@@ -20,5 +20,5 @@ def gate(
     c: Float[Tensor, "... z"], mean_square: Float[Tensor, "... 1"], alpha: Number
 ) -> Float[Tensor, "... 1"]:
     """γ = σ(−α (E‖z‖² − ‖c‖²))."""
-    minus_var = (c.square().sum(-1, keepdim=True) - mean_square).clamp_max(0)
-    return torch.sigmoid(alpha * minus_var)
+    variance = (mean_square - c.square().sum(-1, keepdim=True)).clamp_min(0)
+    return torch.sigmoid(-alpha * variance)
