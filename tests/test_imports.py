@@ -20,9 +20,9 @@ HOUSE = (
     "neighbours", "flock", "backends", "backends.by_hand", "backends.tiles", "backends.flash",
     "backends.bags", "backends.active", "backends.dense", "backends.terms", "backends.compact",
     "backends.fold", "backends.folded", "backends.windowed", "backends.token", "backends.decode",
-    "checks", "losses", "attention", "cache", "slot", "module", "baselines.vanilla", "baselines.graph",
-    "baselines.shuffled", "baselines.patterned", "baselines.longformer", "baselines.bigbird",
-    "baselines",
+    "checks", "losses", "attention", "cache", "slot", "module", "baselines.vanilla",
+    "baselines.graph", "baselines.shuffled", "baselines.patterned", "baselines.longformer",
+    "baselines.bigbird", "baselines",
 )  # fmt: skip
 
 
