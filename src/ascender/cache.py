@@ -108,6 +108,11 @@ class KVCache:
             tail[: self.n_global] = torch.arange(self.n_global, device=device)
         return tail
 
+    @property
+    def batch(self) -> int:
+        """How many sequences."""
+        return next(iter(self._buffers.values())).shape[0]
+
     def nbytes(self) -> int:
         """Memory of the buffers."""
         return sum(t.numel() * t.element_size() for t in self._buffers.values())

@@ -1,0 +1,151 @@
+"""AscenderConfig: sizes, and what fills the slot, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from huggingface_hub.dataclasses import strict
+from transformers import PreTrainedConfig
+
+from ascender.baselines import ATTENTIONS, attention, options_of
+from ascender.names import lookup, nearest
+from ascender.normalizers import NORMALIZERS, Normalizer, normalizer
+from ascender.positions import POSITIONS, Position, position
+from ascender.schedule import LossWeights
+from ascender.slot import Attention
+
+PRESETS: dict[str, dict[str, int]] = {
+    "tiny": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4},
+    "small": {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4},
+    "medium": {"hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8},
+    "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16},
+}
+
+
+@strict
+class AscenderConfig(PreTrainedConfig):
+    """The sizes of a pre-norm Transformer and the attention, position and normaliser of its slot.
+
+    attention, position, normalizer          names (`ascender list attentions`, …)
+    …_options                                what each takes beyond its sizes, such as {"k": 8}
+    cross_attention                          of a decoder; None: `attention` where it can
+    share_neighbours                         layers that go by one search for neighbours
+    align_loss, sep_loss, coh_loss           weights of the auxiliary losses, off at 0
+    """
+
+    model_type = "ascender"
+    keys_to_ignore_at_inference = ["past_key_values", "parts"]
+
+    vocab_size: int = 32000
+    hidden_size: int = 256
+    num_hidden_layers: int = 4
+    num_decoder_layers: int | None = None
+    num_attention_heads: int = 4
+    num_key_value_heads: int | None = None
+    intermediate_size: int | None = None
+    max_position_embeddings: int = 2048
+    attention: str = "ascender"
+    attention_options: dict[str, Any] | None = None
+    position: str = "rope"
+    position_options: dict[str, Any] | None = None
+    normalizer: str = "softmax"
+    normalizer_options: dict[str, Any] | None = None
+    cross_attention: str | None = None
+    share_neighbours: int = 1
+    align_loss: float = 0.0
+    sep_loss: float = 0.0
+    coh_loss: float = 0.0
+    dropout: float = 0.0
+    norm_eps: float = 1e-6
+    initializer_range: float = 0.02
+    is_decoder: bool = False
+    use_cache: bool = True
+    tie_word_embeddings: bool = True
+    pad_token_id: int | None = None
+    bos_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
+    decoder_start_token_id: int | None = None
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        own = [name for name in type(self).__annotations__ if name not in ("model_type",)]
+        for name in kwargs:
+            if near := nearest(name, own):
+                raise ValueError(f"unknown field {name!r}{near}")
+        if self.num_key_value_heads is None:
+            self.num_key_value_heads = self.num_attention_heads
+        if self.num_decoder_layers is None:
+            self.num_decoder_layers = self.num_hidden_layers
+        if self.intermediate_size is None and isinstance(
+            self.hidden_size, int
+        ):  # 8/3, as gated layers have it, in steps of 16
+            self.intermediate_size = -(-8 * self.hidden_size // 48) * 16
+        for name in ("attention_options", "position_options", "normalizer_options"):
+            setattr(self, name, dict(getattr(self, name) or {}))
+        super().__post_init__(**kwargs)
+
+    def validate_architecture(self) -> None:
+        """Every field, by name; the slot by filling it once, without memory."""
+        for name in (
+            "vocab_size", "hidden_size", "num_hidden_layers", "num_decoder_layers",
+            "num_attention_heads", "max_position_embeddings", "share_neighbours",
+        ):  # fmt: skip
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise ValueError(f"{name} = {getattr(self, name)}; expected at least 1")
+        for name in ("align_loss", "sep_loss", "coh_loss"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} = {getattr(self, name):g}; expected 0 or more")
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"num_attention_heads = {self.num_attention_heads}; expected a divisor of "
+                f"hidden_size = {self.hidden_size}"
+            )
+        lookup("attention", self.attention, ATTENTIONS)
+        lookup("position", self.position, POSITIONS)
+        lookup("normalizer", self.normalizer, NORMALIZERS)
+        if self.cross_attention is not None:
+            lookup("cross_attention", self.cross_attention, ATTENTIONS)
+        with torch.device("meta"):
+            self.make_attention(self.make_position())
+
+    @classmethod
+    def preset(cls, size: str, **fields: Any) -> AscenderConfig:
+        """A size by name: tiny, small, medium, large."""
+        return cls(**{**lookup("preset", size, PRESETS), **fields})
+
+    def make_position(self) -> Position:
+        """One position for the whole stack."""
+        options = dict(self.position_options or {})
+        if self.position == "learned":
+            options.setdefault("length", self.max_position_embeddings)
+        return position(self.position, **self._sizes(), **options)
+
+    def make_normalizer(self) -> Normalizer:
+        return normalizer(
+            self.normalizer, heads=self.num_attention_heads, **(self.normalizer_options or {})
+        )
+
+    def make_attention(self, where: Position | None, cross: bool = False) -> Attention:
+        """A layer's attention. An absolute position is added once, at the bottom of the stack, so
+        the layers have none of it."""
+        name, options = self.attention, dict(self.attention_options or {})
+        if cross:
+            name = self.cross_attention or (name if ATTENTIONS[name].crosses else "vanilla")
+            known = options_of(ATTENTIONS[name])
+            options = {key: value for key, value in options.items() if key in known}
+            options = {key: o for key, o in options.items() if key not in ("window", "n_global")}
+            where = None
+        return attention(
+            name, self.hidden_size, self.num_attention_heads, kv_heads=self.num_key_value_heads,
+            position=where, normalizer=self.make_normalizer(), dropout=self.dropout, **options,
+        )  # fmt: skip
+
+    def loss_weights(self) -> LossWeights:
+        """α of the auxiliary losses. A model has no clock: a trainer's schedule sets its
+        `loss_weights` to `.at(step, total)` (hf.SwarmCallback does)."""
+        return LossWeights(self.align_loss, self.sep_loss, self.coh_loss)
+
+    def _sizes(self) -> dict[str, int]:
+        with torch.device("meta"):
+            width = self.make_attention(None).head_dim  # a matched vanilla's is wider
+        return {"dim": self.hidden_size, "heads": self.num_attention_heads, "head_dim": width}
