@@ -65,6 +65,29 @@ def test_index_lists_count_their_entries():
     assert step == 3 * 2 * B * H * N * K * D
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda a, b, c: a @ b,
+        lambda a, b, c: c.addmm(a, b),
+        lambda a, b, c: c.addmm_(a, b),
+        lambda a, b, c: c[None].baddbmm(a[None], b[None]),
+        lambda a, b, c: c[None].baddbmm_(a[None], b[None]),
+        lambda a, b, c: c.addbmm(a[None], b[None]),
+        lambda a, b, c: c.addbmm_(a[None], b[None]),
+        lambda a, b, c: torch.mm(a, b, out=c),
+        lambda a, b, c: torch.einsum("ij,jk->ik", a, b),
+        lambda a, b, c: F.linear(a[None], b.T),
+        lambda a, b, c: [a @ column for column in b.T],
+        lambda a, b, c: [c[:, i].addmv_(a, b[:, i]) for i in range(D)],
+        lambda a, b, c: [row @ column for row in a for column in b.T],
+    ],
+)
+def test_a_product_counts_however_it_is_written(run):
+    a, b, c = torch.ones(N, M), torch.ones(M, D), torch.zeros(N, D)
+    assert count(lambda: run(a, b, c)) == 2 * N * M * D
+
+
 def test_nothing_is_nothing():
     assert count(lambda: None) == 0
     assert count(lambda: torch.ones(3, 5).exp()) == 0

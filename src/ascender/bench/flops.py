@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
@@ -30,7 +31,8 @@ Shape = Sequence[int]
 
 def count(call: Callable[[], object]) -> int:
     """FLOPs of call(), counted on the operators that it runs, backward too if it runs one.
-    Torch's own counter takes the CPU's flash kernel and index lists for 0; this one does not.
+    Torch's own counter takes the CPU's flash kernel, index lists, products that are added in
+    place and products with vectors for 0; this one does not.
 
     >>> q = torch.zeros(1, 2, 3, 5)
     >>> count(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q))
@@ -57,6 +59,16 @@ def _flash_backward(
     return 2 * _pairs(q, k, causal) * (3 * q[-1] + 2 * v[-1])
 
 
+def _added(c: Shape, a: Shape, b: Shape, *_: Any, **__: Any) -> int:
+    """c + a b; b may be a vector."""
+    return 2 * prod(a) * (b[-1] if len(b) > 1 else 1)
+
+
+def _vector(a: Shape, b: Shape, *_: Any, **__: Any) -> int:
+    """A matrix or a vector times a vector."""
+    return 2 * prod(a)
+
+
 def _bag(y: Shape, index: Shape, *_: Any, **__: Any) -> int:
     return 2 * index[0] * y[-1]
 
@@ -73,6 +85,9 @@ _OPERATORS: dict[Any, Callable[..., int]] = {
     _aten._embedding_bag: _bag,
     _aten._embedding_bag_forward_only: _bag,
     _aten.sparse_sampled_addmm: _sampled,
+    **dict.fromkeys((_aten.addmm_, _aten.baddbmm_, _aten.addbmm, _aten.addbmm_), _added),
+    **dict.fromkeys((_aten.addmv, _aten.addmv_), _added),
+    **dict.fromkeys((_aten.mv, _aten.dot), _vector),
 }
 
 
