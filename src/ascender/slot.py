@@ -13,6 +13,7 @@ normaliser, masks and caches are the same for all. A baseline differs from ours 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -237,6 +238,15 @@ class Attention(nn.Module, ABC):
         source = x if context is None else context
         q = self._split(self.W_Q(x))
         return {"q": q, "k": self._split(self.W_K(source)), "v": self._split(self.W_V(source))}
+
+    def cooled(
+        self, q: Float[Tensor, "B H N d"], count: Callable[[], Tensor]
+    ) -> Float[Tensor, "B H N d"]:
+        """q sharpened and over the temperature; |V(i)| is made only for a normaliser that asks."""
+        if type(self.normalizer).sharpen is not Normalizer.sharpen:
+            q = self.normalizer.sharpen(q, count())
+        T = self.normalizer.temperature
+        return q if T == 1 else q / T
 
     def new_cache(self) -> Any:
         """An empty cache for decoding: bounded where there is a window."""

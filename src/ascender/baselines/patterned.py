@@ -23,7 +23,6 @@ from ascender.backends.folded import Whole
 from ascender.baselines.vanilla import beside, spread
 from ascender.combine import Bias, LowRank, columns, folds, masked_softmax
 from ascender.geometry import wide
-from ascender.normalizers import Normalizer
 from ascender.positions import POSITIONS
 from ascender.slot import Attention, Call, Unsupported
 from ascender.visibility import Visibility
@@ -134,14 +133,6 @@ class Patterned(Attention):
         if call.vis.N <= FEW < call.vis.M:
             return attend_rows(q, call.k, call.v, self.visible(call.vis), call.other)
         return self.attend(call)
-
-    def cooled(
-        self, q: Float[Tensor, "B H N d"], count: Callable[[], Tensor]
-    ) -> Float[Tensor, "B H N d"]:
-        """q sharpened and over the temperature; |V(i)| is made only for a normaliser that asks."""
-        if type(self.normalizer).sharpen is not Normalizer.sharpen:
-            q = self.normalizer.sharpen(q, count())
-        return q / self.normalizer.temperature
 
     def check_fit(self) -> None:
         kind = type(self.position)

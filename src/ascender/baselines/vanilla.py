@@ -33,14 +33,14 @@ class Vanilla(Attention):
             return top_attention(call.q, call.k, call.v, call.vis, self.normalizer.size, call.other)
         if not self.normalizer.softmax or pairs:
             return self.parts(call)[0]
-        q = self.normalizer.sharpen(call.q, call.vis.count) / self.normalizer.temperature
+        q = self.cooled(call.q, lambda: call.vis.count)
         return stock(q, call, self.normalizer.temperature)
 
     def parts(self, call: Call) -> tuple[Float[Tensor, "B H N e"], Parts]:
         """The definition, with whole matrices."""
-        q, k, v = call.q, spread(call.k, self.heads), spread(call.v, self.heads)
-        V, dtype = call.vis.visible, wide(q.dtype)
-        q = self.normalizer.sharpen(q, call.vis.count)
+        k, v = spread(call.k, self.heads), spread(call.v, self.heads)
+        V, dtype = call.vis.visible, wide(call.q.dtype)
+        q = self.normalizer.sharpen(call.q, call.vis.count)
         base = (q @ k.mT).to(dtype).masked_fill(~V, 0) / q.shape[-1] ** 0.5
         none = torch.zeros_like(base)
         other = none
