@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import product
@@ -209,7 +210,7 @@ def finite(module: Attention, cell: Cell) -> None:
         raise Broken(f"{cell}: outputs or gradients that are not finite")
 
 
-# The table that the package ships; `ascender list compat --check --write` makes it again.
+# The table that the package ships; `ascender list compat --check --write .` makes it again.
 
 STORED = "compat.json"
 PAGE = "compatibility.md"
@@ -217,8 +218,15 @@ PAGE = "compatibility.md"
 
 def stored() -> dict[str, Any]:
     """The table as shipped: attention → position → normaliser → modes and refusals."""
-    found: dict[str, Any] = json.loads(files("ascender").joinpath(STORED).read_text("utf-8"))
+    kept = json.loads(files("ascender").joinpath(STORED).read_text("utf-8"))
+    for entry in _entries(kept["table"]):
+        entry["refuses"] = {mode: kept["reasons"][i] for mode, i in entry["refuses"].items()}
+    found: dict[str, Any] = kept["table"]
     return found
+
+
+def _entries(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    return (entry for rows in found.values() for row in rows.values() for entry in row.values())
 
 
 def tried(attentions: Iterable[str], say: Callable[[str], None]) -> Iterator[Verdict]:
@@ -265,17 +273,24 @@ def page(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def save(found: dict[str, Any], folder: Path) -> list[Path]:
-    """compat.json and its page."""
-    text = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
-    return [write(folder / STORED, text), write(folder / PAGE, page(found))]
+def save(found: dict[str, Any], root: Path) -> list[Path]:
+    """The table and its page, where a checkout of the project has them."""
+    reasons = list(dict.fromkeys(why for e in _entries(found) for why in e["refuses"].values()))
+    kept = deepcopy(found)
+    for entry in _entries(kept):
+        entry["refuses"] = {mode: reasons.index(why) for mode, why in entry["refuses"].items()}
+    text = json.dumps({"reasons": reasons, "table": kept}, ensure_ascii=False, indent=1) + "\n"
+    return [
+        write(root / "src" / "ascender" / STORED, text),
+        write(root / "docs" / PAGE, page(found)),
+    ]
 
 
 PREAMBLE = """# What goes with what
 
-Made by `ascender list compat --check`, which builds every combination at a small size and tries
-it; a test does so again and compares. A cell names the kinds of pass that run and keep the laws
-(ascender/compat.py): F full, C causal, P padded, W window, D decode; — none does. What does not
-run refuses with an error that names what does. Nothing is ignored in silence: a law checks that
-the position and the normaliser change the output.
+Made by `ascender list compat --check --write .`, which builds every combination at a small size
+and tries it; a test does so again and compares. A cell names the kinds of pass that run and keep
+the laws (ascender/compat.py): F full, C causal, P padded, W window, D decode; — none does. What
+does not run refuses with an error that names what does. Nothing is ignored in silence: a law
+checks that the position and the normaliser change the output.
 """

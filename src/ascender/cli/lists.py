@@ -77,7 +77,7 @@ def compat(
         bool, typer.Option("--check", help="Try every cell again instead of reading the table.")
     ] = False,
     write: Annotated[
-        Path | None, typer.Option(help="With --check: write the table (JSON) and its page here.")
+        Path | None, typer.Option(help="With --check: a checkout whose table and page to write.")
     ] = None,
     as_json: Json = False,
 ) -> None:
