@@ -11,7 +11,9 @@ from typing import Any
 
 from ascender.baselines.bigbird import BigBird
 from ascender.baselines.graph import GraphBias
+from ascender.baselines.linear import LinearAttention
 from ascender.baselines.longformer import Longformer
+from ascender.baselines.performer import Performer
 from ascender.baselines.shuffled import Shuffled
 from ascender.baselines.vanilla import Matched, Vanilla
 from ascender.module import AscenderAttention
@@ -26,6 +28,8 @@ ATTENTIONS: dict[str, type[Attention]] = {
     "graph": GraphBias,
     "longformer": Longformer,
     "bigbird": BigBird,
+    "performer": Performer,
+    "linear": LinearAttention,
 }
 
 

@@ -1,0 +1,93 @@
+"""Performer: softmax attention by positive orthogonal random features (FAVOR+).
+
+    exp(q·k/√d) = E_ω [ φ(q)·φ(k) ],   φ_r(x) = exp(ω_r·x̂ − ‖x̂‖²/2) / √m,   x̂ = x / d^¼
+
+ω_1 … ω_m ~ N(0, I_d), orthogonal in blocks of d (Choromanski et al. 2021, arXiv 2009.14794).
+The error falls like 1/√m and grows with ‖q̂ + k̂‖.
+
+What keeps exp in range must not look at other tokens: a maximum over all keys, as the published
+code has, carries the future and the padding into every row. Here a query's features are divided by
+their own largest, which cancels in its row; keys need nothing, since
+ω·k̂ − ‖k̂‖²/2 = ‖ω‖²/2 − ‖k̂ − ω‖²/2 ≤ ‖ω‖²/2, which is about d/2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ascender.baselines.linear import FeatureAttention
+from ascender.geometry import wide
+
+CAP = 60.0  # of the exponent: reached only by keys almost on an ω with ‖ω‖² > 120
+
+
+def orthogonal_gaussian(m: int, d: int, seed: int) -> Float[Tensor, "m d"]:
+    """ω: each row N(0, I_d); rows of one block of d are orthogonal. The same for the same seed."""
+    if m < 1 or d < 1:
+        raise ValueError(f"features = {m} in width {d}; expected at least 1 of each")
+    random = torch.Generator().manual_seed(seed)
+    blocks = []
+    for _ in range(-(-m // d)):
+        Q, R = torch.linalg.qr(torch.randn(d, d, generator=random, dtype=torch.float64))
+        blocks.append((Q * R.diagonal().sign()).mT)  # with these signs Q is uniform
+    norms = torch.randn(m, d, generator=random, dtype=torch.float64).norm(dim=-1, keepdim=True)
+    return (norms * torch.cat(blocks)[:m]).float()
+
+
+def key_features(
+    k: Float[Tensor, "B H M d"], omega: Float[Tensor, "m d"]
+) -> Float[Tensor, "B H M m"]:
+    """φ(k). E[φ(q)·φ(k)] = exp(q·k/√d); one key's features depend on that key alone.
+
+    In float32 they underflow from ‖k̂‖ ≈ 17 (k of size 6 an entry at d = 64), where the estimate
+    has long lost its meaning; where all keys do, the output is 0.
+    """
+    k, m, d = k.to(wide(k.dtype)), *omega.shape
+    a = k @ (omega.to(k.dtype) * d**-0.25).mT
+    a = a.sub_(k.square().sum(-1, keepdim=True) * (0.5 * d**-0.5) + 0.5 * math.log(m))
+    with torch.no_grad():  # where it acts, the gradient is that of exp at the cap
+        a.clamp_(max=CAP)
+    return a.exp_()
+
+
+def query_features(
+    q: Float[Tensor, "B H N d"], omega: Float[Tensor, "m d"]
+) -> Float[Tensor, "B H N m"]:
+    """φ(q_i) / max_r φ_r(q_i): a factor of the row, which attention divides out."""
+    q = q.to(wide(q.dtype))
+    a = q @ (omega.to(q.dtype) * omega.shape[1] ** -0.25).mT
+    return a.sub_(a.detach().amax(-1, keepdim=True)).exp_()
+
+
+class Performer(FeatureAttention):
+    """FAVOR+ with m = `features` random directions, drawn from `seed` and saved with the weights;
+    all heads share them. Give every layer a seed of its own, or they err alike.
+
+    A temperature, ssmax and length scale q, so they act as they do on the softmax.
+    """
+
+    name = "performer"
+    omega: Tensor
+
+    def __init__(
+        self, dim: int, heads: int, *, features: int = 256, seed: int = 0, **options: Any
+    ) -> None:
+        super().__init__(dim, heads, **options)
+        self.register_buffer("omega", orthogonal_gaussian(features, self.head_dim, seed))
+
+    def features(
+        self, q: Float[Tensor, "B H N d"], k: Float[Tensor, "B G M d"]
+    ) -> tuple[Float[Tensor, "B H N f"], Float[Tensor, "B G M f"]]:
+        return query_features(q, self.omega), key_features(k, self.omega)
+
+    def redraw(self, seed: int) -> None:
+        """Other random directions, for training that is not to lean on some."""
+        self.omega.copy_(orthogonal_gaussian(*self.omega.shape, seed))
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, features={self.omega.shape[0]}"
