@@ -63,8 +63,8 @@ def kernel_attention(
     else:
         S = _sum(fk, v1, past)
         y = fq @ S
-    total = y[..., -1:]
-    out = y[..., :-1] / total.masked_fill(total <= FLOOR, torch.inf)
+    out, total = y.split([v.shape[-1], 1], -1)
+    out = out / total.masked_fill(total <= FLOOR, torch.inf)
     return out.to(v.dtype), (S[..., :-1], S[..., -1])
 
 
@@ -90,9 +90,9 @@ class _Running(torch.autograd.Function):
         heads = v.shape[:2]
         fq, fk, v, S = (t.flatten(0, 1) for t in (fq, fk, v, S))
         y, S = torch.empty_like(v), S.clone()
-        for c in _chunks(v):
-            y[:, c] = (fq[:, c] @ S).baddbmm_((fq[:, c] @ fk[:, c].mT).tril_(), v[:, c])
-            S.baddbmm_(fk[:, c].mT, v[:, c])
+        for q_c, k_c, v_c, y_c in _chunks(fq, fk, v, y):
+            torch.bmm(q_c, S, out=y_c).baddbmm_((q_c @ k_c.mT).tril_(), v_c)
+            S.baddbmm_(k_c.mT, v_c)
         return y.unflatten(0, heads), S.unflatten(0, heads)
 
     @staticmethod
@@ -102,18 +102,19 @@ class _Running(torch.autograd.Function):
         fq, fk, v, S, g, R = (t.flatten(0, 1) for t in (*ctx.saved_tensors, g, R))
         dq, dk, dv = torch.empty_like(fq), torch.empty_like(fk), torch.empty_like(v)
         S, R = S.clone(), R.clone()
-        for c in _chunks(v):
-            dq[:, c] = (g[:, c] @ S.mT).baddbmm_((g[:, c] @ v[:, c].mT).tril_(), fk[:, c])
-            S.baddbmm_(fk[:, c].mT, v[:, c])
-        for c in reversed(_chunks(v)):
-            dk[:, c] = (v[:, c] @ R.mT).baddbmm_((v[:, c] @ g[:, c].mT).triu_(), fq[:, c])
-            dv[:, c] = (fk[:, c] @ R).baddbmm_((fk[:, c] @ fq[:, c].mT).triu_(), g[:, c])
-            R.baddbmm_(fq[:, c].mT, g[:, c])
+        for k_c, v_c, g_c, dq_c in _chunks(fk, v, g, dq):
+            torch.bmm(g_c, S.mT, out=dq_c).baddbmm_((g_c @ v_c.mT).tril_(), k_c)
+            S.baddbmm_(k_c.mT, v_c)
+        for q_c, k_c, v_c, g_c, dk_c, dv_c in reversed(_chunks(fq, fk, v, g, dk, dv)):
+            torch.bmm(v_c, R.mT, out=dk_c).baddbmm_((v_c @ g_c.mT).triu_(), q_c)
+            torch.bmm(k_c, R, out=dv_c).baddbmm_((k_c @ q_c.mT).triu_(), g_c)
+            R.baddbmm_(q_c.mT, g_c)
         return tuple(t.unflatten(0, heads) for t in (dq, dk, dv, R))
 
 
-def _chunks(t: Tensor) -> list[slice]:
-    return [slice(a, a + CHUNK) for a in range(0, t.shape[1], CHUNK)]
+def _chunks(*tensors: Float[Tensor, "BH N w"]) -> list[tuple[Tensor, ...]]:
+    """Their rows, CHUNK at a time, side by side."""
+    return list(zip(*(t.split(CHUNK, 1) for t in tensors), strict=True))
 
 
 def elu_features(x: Float[Tensor, "B H N d"]) -> Float[Tensor, "B H N d"]:
@@ -141,7 +142,8 @@ class FeatureAttention(Attention):
     """Attention by a product of features: linear in N, and a state of one size to decode with.
 
     No scores are ever there: no biases (alibi, t5, shaw, other), windows, dropout, masks that
-    differ by query, or normalisers that look at scores. Rope turns q and k before f does.
+    differ by query, or normalisers that look at scores. Rope turns q and k before f, so features
+    stay positive; only Performer's kernel then knows the distance alone, as softmax's does.
     """
 
     serves = ("embed", "rotate")

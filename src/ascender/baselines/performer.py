@@ -20,10 +20,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ascender.backends.by_hand import backward
 from ascender.baselines.linear import FeatureAttention
 from ascender.geometry import wide
 
 CAP = 60.0  # of the exponent: reached only by keys almost on an ω with ‖ω‖² > 120
+BLOCK = 256  # rows at a time
 
 
 def orthogonal_gaussian(m: int, d: int, seed: int) -> Float[Tensor, "m d"]:
@@ -44,24 +46,55 @@ def key_features(
 ) -> Float[Tensor, "B H M m"]:
     """φ(k). E[φ(q)·φ(k)] = exp(q·k/√d); one key's features depend on that key alone.
 
-    In float32 they underflow from ‖k̂‖ ≈ 17 (k of size 6 an entry at d = 64), where the estimate
-    has long lost its meaning; where all keys do, the output is 0.
+    In float32 they vanish from about ‖k̂‖ = 14 on (k of size 5 an entry at d = 64), where the
+    estimate has long lost its meaning; where those of all keys do, the output is 0.
     """
-    k, m, d = k.to(wide(k.dtype)), *omega.shape
-    a = k @ (omega.to(k.dtype) * d**-0.25).mT
-    a = a.sub_(k.square().sum(-1, keepdim=True) * (0.5 * d**-0.5) + 0.5 * math.log(m))
-    with torch.no_grad():  # where it acts, the gradient is that of exp at the cap
-        a.clamp_(max=CAP)
-    return a.exp_()
+    return _features(k, omega, True)
 
 
 def query_features(
     q: Float[Tensor, "B H N d"], omega: Float[Tensor, "m d"]
 ) -> Float[Tensor, "B H N m"]:
     """φ(q_i) / max_r φ_r(q_i): a factor of the row, which attention divides out."""
-    q = q.to(wide(q.dtype))
-    a = q @ (omega.to(q.dtype) * omega.shape[1] ** -0.25).mT
-    return a.sub_(a.detach().amax(-1, keepdim=True)).exp_()
+    return _features(q, omega, False)
+
+
+def _features(x: Tensor, omega: Tensor, key: bool) -> Tensor:
+    x = x.to(wide(x.dtype))
+    W = omega.to(x.dtype) * x.shape[-1] ** -0.25  # ω·x̂ = W·x
+    return _Exp.apply(x.flatten(0, 2), W, key).unflatten(0, x.shape[:3])
+
+
+class _Exp(torch.autograd.Function):
+    """exp(W·x − ‖x̂‖²/2 − ½ log m) of keys; exp(W·x − its maximum) of queries, for which nothing
+    that belongs to the row matters. Block by block, so that a block's steps find it in the cache.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, W: Tensor, key: bool) -> Tensor:  # type: ignore[override]
+        (m, d), f = W.shape, x.new_empty(len(x), len(W))
+        for x_c, f_c in zip(x.split(BLOCK), f.split(BLOCK), strict=True):
+            torch.mm(x_c, W.mT, out=f_c)
+            if key:
+                row = x_c.square().sum(-1, keepdim=True) * (0.5 * d**-0.5) + 0.5 * math.log(m)
+                f_c.sub_(row).clamp_(max=CAP).exp_()
+            else:
+                f_c.sub_(f_c.amax(-1, keepdim=True)).exp_()
+        ctx.save_for_backward(x, W, f)
+        ctx.key = key
+        return f
+
+    @staticmethod
+    @backward
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
+        x, W, f = ctx.saved_tensors
+        dx = torch.empty_like(x)
+        for x_c, f_c, g_c, dx_c in zip(*(t.split(BLOCK) for t in (x, f, g, dx)), strict=True):
+            g_c = g_c * f_c
+            torch.mm(g_c, W, out=dx_c)
+            if ctx.key:
+                dx_c.addcmul_(x_c, g_c.sum(-1, keepdim=True), value=-(W.shape[1] ** -0.5))
+        return dx, None, None
 
 
 class Performer(FeatureAttention):
