@@ -22,7 +22,7 @@ HOUSE = (
     "backends.fold", "backends.folded", "backends.windowed", "backends.token", "backends.decode",
     "checks", "losses", "attention", "cache", "slot", "module", "baselines.vanilla",
     "baselines.graph", "baselines.shuffled", "baselines.patterned", "baselines.longformer",
-    "baselines.bigbird", "baselines",
+    "baselines.bigbird", "baselines.linear", "baselines.performer", "baselines",
 )  # fmt: skip
 
 

@@ -10,12 +10,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from ascender.baselines import attention, linear
 from ascender.baselines.linear import LinearAttention, StateCache, elu_features, kernel_attention
 from ascender.baselines.vanilla import Vanilla
-from ascender.normalizers import Normalizer
-from ascender.positions import Position
+from ascender.normalizers import Softmax
 from ascender.slot import Unsupported
 
 B, H, N, f, e = 2, 3, 11, 5, 7
-DIM, HEADS = 15, 3
+DIM, HEADS = 18, 3
 
 
 def randn(*shape, seed=0):
@@ -287,48 +286,6 @@ def test_a_query_far_below_zero_still_looks():
 # In the slot.
 
 
-class Turn(Position):
-    """Rotary, the whole width but an odd column."""
-
-    name = "turn"
-
-    def rotate(self, t, p):
-        d = t.shape[-1] // 2
-        angle = p[..., None].to(t.dtype) / 10 ** torch.arange(d, dtype=t.dtype)
-        x, y, rest = t[..., :d], t[..., d : 2 * d], t[..., 2 * d :]
-        c, s = angle.cos(), angle.sin()
-        return torch.cat([x * c - y * s, x * s + y * c, rest], -1)
-
-
-class Tilt(Position):
-    name = "tilt"
-
-    def bias(self, p, j, causal):
-        return torch.zeros(HEADS, p.shape[0], j.shape[0])
-
-
-class Warm(Normalizer):
-    """Softmax at a temperature."""
-
-    def __init__(self, temperature):
-        super().__init__()
-        self.temperature = temperature
-
-
-class Longer(Normalizer):
-    """Softmax with q times log(1 + n)."""
-
-    name = "longer"
-
-    def sharpen(self, q, n):
-        return q * (1 + n).log()
-
-
-class Sparse(Normalizer):
-    name = "sparse"
-    softmax = False
-
-
 def make(kind=LinearAttention, **options):
     torch.manual_seed(0)
     return kind(DIM, HEADS, **options).double().eval()
@@ -353,7 +310,7 @@ def by_formula(module, x, context=None, causal=False, real=None, temperature=1.0
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("pad", [None, "left", "right"])
-@pytest.mark.parametrize("options", [{}, {"kv_heads": 1}, {"position": Turn()}])
+@pytest.mark.parametrize("options", [{}, {"kv_heads": 1}, {"position": "rope"}])
 def test_the_module_is_the_formula(causal, pad, options):
     module, x = make(**options), tokens()
     real = None if pad is None else padding(N, pad)[:, 0]
@@ -369,7 +326,7 @@ def test_it_is_no_softmax():
 
 def test_rope_acts_but_not_by_distance_alone():
     """elu + 1 of turned vectors is no function of the distance, as softmax's score is."""
-    module, x = make(position=Turn()), tokens()
+    module, x = make(position="rope"), tokens()
     assert not torch.allclose(module(x), make()(x), atol=1e-3)
     at = torch.arange(N)
     assert torch.allclose(module(x, positions=at), module(x), atol=1e-12)
@@ -378,7 +335,7 @@ def test_rope_acts_but_not_by_distance_alone():
 
 
 def test_temperature_divides_the_query():
-    module, x = make(normalizer=Warm(0.5)), tokens()
+    module, x = make(normalizer=Softmax(0.5)), tokens()
     assert torch.allclose(module(x), by_formula(module, x, temperature=0.5), atol=1e-12)
     assert not torch.allclose(module(x), by_formula(module, x), atol=1e-3)
 
@@ -391,7 +348,7 @@ def test_cross_attention():
     assert torch.allclose(module(x, context, mask=real), want, atol=1e-12)
 
 
-@pytest.mark.parametrize("options", [{}, {"kv_heads": 1}, {"position": Turn()}])
+@pytest.mark.parametrize("options", [{}, {"kv_heads": 1}, {"position": "rope"}])
 @pytest.mark.parametrize("pad", [None, "left"])
 def test_decoding_is_the_causal_pass(options, pad):
     module, x = make(**options), tokens()
@@ -419,7 +376,7 @@ def test_the_cache_does_not_grow_and_follows_beams():
     got, want = (module(x[:, 4:7], cache=c) for c in (cache, other))
     assert torch.allclose(got, want, atol=1e-12)
     assert torch.equal(cache.real, other.real)
-    assert cache.nbytes() == size == B * HEADS * 5 * (5 + 1) * 8
+    assert cache.nbytes() == size == B * HEADS * 6 * (6 + 1) * 8
 
 
 def test_gradients_pass_through_the_cache():
@@ -455,13 +412,15 @@ def test_finite(causal, scale, n):
     ("options", "message"),
     [
         (
-            {"position": Tilt()},
-            r"'tilt' acts by bias, which linear attention has no place for; exp",
+            {"position": "alibi"},
+            "'alibi' acts by bias, which linear attention .*expected one of none",
         ),
+        ({"position": "t5"}, "'t5' acts by bias, .*; expected one of none, rope, learned, sinus"),
+        ({"position": "shaw"}, "'shaw' acts by scores, values, .*; expected one of none, rope"),
         ({"window": 4}, "window = 4: linear attention has no window; expected one of"),
         ({"dropout": 0.1}, "dropout = 0.1: linear attention has no weights to drop; expected 0"),
-        ({"normalizer": Sparse()}, "'sparse' needs the scores themselves, .*; expected one of"),
-        ({"normalizer": Longer()}, "'longer' scales the exponent of a softmax.*one of softmax"),
+        ({"normalizer": "topk"}, "'topk' works on the exponents of a softmax.* one of softmax$"),
+        ({"normalizer": "ssmax"}, "'ssmax' works on the exponents of a softmax.* one of softmax$"),
     ],
 )
 def test_options_that_cannot_be_had(options, message):

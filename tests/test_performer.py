@@ -14,12 +14,11 @@ from ascender.baselines.performer import (
     query_features,
 )
 from ascender.baselines.vanilla import Vanilla
-from ascender.normalizers import Normalizer
-from ascender.positions import Position
+from ascender.normalizers import LengthAware, Softmax
 from ascender.slot import Unsupported
 
 B, H, N, d, e, m = 2, 3, 11, 5, 7, 13
-DIM, HEADS = 15, 3
+DIM, HEADS = 18, 3
 
 
 def randn(*shape, seed=0):
@@ -233,29 +232,6 @@ def test_a_later_key_reaches_earlier_rows_there_and_not_here(theirs):
 # In the slot.
 
 
-class Turn(Position):
-    """Rotary, the whole width but an odd column."""
-
-    name = "turn"
-
-    def rotate(self, t, p):
-        half = t.shape[-1] // 2
-        angle = p[..., None].to(t.dtype) / 10 ** torch.arange(half, dtype=t.dtype)
-        x, y, rest = t[..., :half], t[..., half : 2 * half], t[..., 2 * half :]
-        c, s = angle.cos(), angle.sin()
-        return torch.cat([x * c - y * s, x * s + y * c, rest], -1)
-
-
-class Longer(Normalizer):
-    """Softmax with q times log(1 + n), at a temperature."""
-
-    name = "longer"
-    temperature = 0.8
-
-    def sharpen(self, q, n):
-        return q * (1 + n).log()
-
-
 def make(kind=Performer, **options):
     torch.manual_seed(0)
     return kind(DIM, HEADS, **options).double().eval()
@@ -271,7 +247,10 @@ def padding():
     return real
 
 
-OPTIONS = [{}, {"kv_heads": 1}, {"position": Turn()}, {"normalizer": Longer()}]
+OPTIONS = [
+    {}, {"kv_heads": 1}, {"position": "rope"}, {"normalizer": LengthAware(3)},
+    {"normalizer": Softmax(0.4)},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -300,7 +279,7 @@ def test_decoding_is_the_causal_pass(options, real):
     for a, b in [(0, 4), (4, 7), *((i, i + 1) for i in range(7, N))]:
         rows.append(module(x[:, a:b], cache=cache, mask=None if real is None else real[:, a:b]))
     assert torch.allclose(torch.cat(rows, 1), want, atol=1e-12)
-    assert cache.nbytes() == B * HEADS * m * (5 + 1) * 8
+    assert cache.nbytes() == B * HEADS * m * (6 + 1) * 8
 
 
 def test_no_bit_of_the_past_depends_on_the_future():
@@ -318,7 +297,7 @@ def test_directions_are_saved_and_redrawn():
     b.load_state_dict(a.state_dict())
     assert torch.equal(a(x), b(x))
     b.redraw(2)
-    assert torch.equal(b.omega, draw(2))
+    assert torch.equal(b.omega, draw(2, width=6))
     assert not torch.allclose(a(x), b(x), atol=1e-4)
     b.redraw(1)
     assert torch.equal(a(x), b(x))
@@ -337,28 +316,19 @@ def test_finite(causal, scale, n):
 
 
 def test_what_cannot_be_had():
-    class Sparse(Normalizer):
-        name, softmax = "sparse", False
-
-    class Tilt(Position):
-        name = "tilt"
-
-        def bias(self, p, j, causal):
-            return torch.zeros(HEADS, p.shape[0], j.shape[0])
-
-    with pytest.raises(Unsupported, match="'sparse' needs the scores themselves, which performer"):
-        make(normalizer=Sparse())
-    with pytest.raises(Unsupported, match="'tilt' acts by bias, which performer"):
-        make(position=Tilt())
+    with pytest.raises(Unsupported, match=r"'topk' needs the scores.* one of softmax, ssmax, l"):
+        make(normalizer="topk")
+    with pytest.raises(Unsupported, match=r"'alibi' acts by bias, which performer.*none, rope"):
+        make(position="alibi")
     with pytest.raises(Unsupported, match="performer attention has no window"):
         make(window=3)
     with pytest.raises(Unsupported, match="performer attention has no matrix of scores"):
         make()(tokens(), return_parts=True)
-    with pytest.raises(ValueError, match="features = 0 in width 5"):
+    with pytest.raises(ValueError, match="features = 0 in width 6"):
         make(features=0)
 
 
 def test_by_name():
     module = attention("performer", DIM, HEADS, features=m, seed=3)
     assert type(module) is Performer
-    assert torch.equal(module.omega, orthogonal_gaussian(m, 5, 3))
+    assert torch.equal(module.omega, orthogonal_gaussian(m, 6, 3))

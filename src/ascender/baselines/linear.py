@@ -83,9 +83,7 @@ class _Running(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, fq: Tensor, fk: Tensor, v: Tensor, S: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, fq: Tensor, fk: Tensor, v: Tensor, S: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(fq, fk, v, S)
         heads = v.shape[:2]
         fq, fk, v, S = (t.flatten(0, 1) for t in (fq, fk, v, S))
@@ -112,7 +110,7 @@ class _Running(torch.autograd.Function):
         return tuple(t.unflatten(0, heads) for t in (dq, dk, dv, R))
 
 
-def _chunks(*tensors: Float[Tensor, "BH N w"]) -> list[tuple[Tensor, ...]]:
+def _chunks(*tensors: Float[Tensor, "BH N _"]) -> list[tuple[Tensor, ...]]:
     """Their rows, CHUNK at a time, side by side."""
     return list(zip(*(t.split(CHUNK, 1) for t in tensors), strict=True))
 
@@ -126,7 +124,7 @@ class _EluFeatures(torch.autograd.Function):
     """e^min(x, 0) + max(x, 0), which keeps the digits that (e^x − 1) + 1 loses."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         f = x.clamp(max=0).exp_().add_(x.clamp(min=0))
         ctx.save_for_backward(f)
         return f
@@ -252,13 +250,13 @@ class LinearAttention(FeatureAttention):
         return elu_features(q - least), elu_features(k)
 
     def check_fit(self) -> None:
-        super().check_fit()
-        plain = [n for n, K in NORMALIZERS.items() if K.softmax and not _sharpens(K)]
-        if _sharpens(type(self.normalizer)):
+        fits = [n for n, kind in NORMALIZERS.items() if kind.softmax and not _sharpens(kind)]
+        if not self.normalizer.softmax or _sharpens(type(self.normalizer)):
             raise Unsupported(
-                f"normalizer {self.normalizer.name!r} scales the exponent of a softmax, which "
-                f"linear attention does not have; expected one of {', '.join(plain)}"
+                f"normalizer {self.normalizer.name!r} works on the exponents of a softmax, which "
+                f"linear attention does not have; expected one of {', '.join(fits)}"
             )
+        super().check_fit()
 
 
 def _sharpens(kind: type[Normalizer]) -> bool:

@@ -71,7 +71,7 @@ class _Exp(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, W: Tensor, key: bool) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, W: Tensor, key: bool) -> Tensor:
         (m, d), f = W.shape, x.new_empty(len(x), len(W))
         for x_c, f_c in zip(x.split(BLOCK), f.split(BLOCK), strict=True):
             torch.mm(x_c, W.mT, out=f_c)
@@ -120,7 +120,8 @@ class Performer(FeatureAttention):
 
     def redraw(self, seed: int) -> None:
         """Other random directions, for training that is not to lean on some."""
-        self.omega.copy_(orthogonal_gaussian(*self.omega.shape, seed))
+        m, d = self.omega.shape
+        self.omega.copy_(orthogonal_gaussian(m, d, seed))
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, features={self.omega.shape[0]}"
