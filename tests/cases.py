@@ -14,7 +14,7 @@ from torch import Tensor
 from ascender import LowRank, Rules
 
 B, H, N, D, E, Z, A, K = 2, 3, 11, 7, 5, 4, 6, 3
-LARGE = 157  # crosses the chunk (128), the block (64) and the size from which flash is used (128)
+LARGE = 157  # crosses the chunk (128), the block (32) and the size from which flash is used (128)
 
 KINDS: dict[str, dict[str, Any]] = {
     "full": {},

@@ -1,11 +1,11 @@
 """Attention on blocks, written out a cache-full at a time.
 
-A block of 64 × 320 scores is as small as a flash kernel's own tile: products and a softmax in
+A block of 32 × 288 scores is as small as a flash kernel's own tile: products and a softmax in
 reused scratch beat the kernel there, and every term's scores are at hand. Nothing of that size is
 kept: backward makes the scores again from lse, as flash does. Blocks of keys overlap and are read
 in place.
 
-Shapes: rows (B, H, C, L, ·), keys (B, H, C, S, ·), masks (b, h, C, L, S) with b, h full or 1.
+Shapes: rows (B, H, C, L, ·), keys (B, H, C, S, ·).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ascender.backends import by_hand
@@ -38,10 +39,44 @@ class _Pieces:
                     yield (b, h, slice(c, c + n)), [t[:n] for t in self.scratch]
 
 
-def _at(mask: Tensor, piece: tuple[int, int, slice]) -> Tensor:
-    """A piece of a mask, which may be one for all."""
-    b, h, c = piece
-    return mask[b if mask.shape[0] > 1 else 0, h if mask.shape[1] > 1 else 0, c]
+Piece = tuple[int, int, slice]
+
+
+class Mask:
+    """Which keys a row sees: those near it, the same in every block, if they are real (there, and
+    not padding). Nothing of the size of all scores is kept."""
+
+    def __init__(
+        self, near: Bool[Tensor, "L S"], real: Bool[Tensor, "#B #H C S"], dtype: torch.dtype
+    ) -> None:
+        self.near, self.real = near.to(dtype), real.to(dtype)
+        self.hide, self.missing = _forbid(near, dtype), _forbid(real, dtype)
+        self.whole = real.all(-1).cpu()
+        self.count: Float[Tensor, "#B #H C L 1"] = (self.real @ self.near.mT).unsqueeze(-1)
+
+    def at(self, t: Tensor, piece: Piece) -> Tensor:
+        """A piece of what may be one for all batches and heads."""
+        b, h, c = piece
+        return t[b if t.shape[0] > 1 else 0, h if t.shape[1] > 1 else 0, c]
+
+    def add(self, s: Tensor, piece: Piece) -> Tensor:
+        """s, −inf where a row does not see; in place."""
+        s.add_(self.hide)
+        if not self.at(self.whole, piece).all():
+            s.add_(self.at(self.missing, piece).unsqueeze(-2))
+        return s
+
+    def seen(self, piece: Piece) -> tuple[Tensor, Tensor]:
+        """(0/1 matrix, |V(i)| or 1) of a piece."""
+        n = self.at(self.count, piece).clamp_min(1)
+        if self.at(self.whole, piece).all():
+            return self.near, n
+        return self.near * self.at(self.real, piece).unsqueeze(-2), n
+
+
+def _forbid(allowed: Tensor, dtype: torch.dtype) -> Tensor:
+    zero = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
+    return zero.masked_fill_(~allowed, -torch.inf)
 
 
 def _normalise(s: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,7 +90,7 @@ def _normalise(s: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 def _moments(r: Tensor, mask: Tensor, n: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and population variance of each row over the keys that the mask (0/1) marks."""
     mean = torch.mul(r, mask, out=scratch).sum(-1, keepdim=True).div_(n)
-    torch.sub(r, mean, out=scratch).mul_(mask)
+    scratch.addcmul_(mask, mean, value=-1)
     return mean, torch.linalg.vector_norm(scratch, dim=-1, keepdim=True).square_().div_(n)
 
 
@@ -63,14 +98,13 @@ class TileScores(torch.autograd.Function):
     """Attention under S = q kᵀ + Σ_t f_t ∘ (x_t y_tᵀ) + bias, with the slopes f_t = g_t/√(var + ε)
     of standardised scores taken from the scores themselves.
 
-    Inputs: q, k, v, bias (0 or −inf), seen (0/1), count, ε (None: f = g), then g, x, y of each t.
+    Inputs: q, k, v, mask, ε (None: f = g), then g, x, y of each t.
     Outputs: out, lse, and each f.
     """
 
     @staticmethod
     def forward(
-        q: Tensor, k: Tensor, v: Tensor, bias: Tensor, seen: Tensor, count: Tensor,
-        eps: float | None, *terms: Tensor,
+        q: Tensor, k: Tensor, v: Tensor, mask: Mask, eps: float | None, *terms: Tensor
     ) -> tuple[Tensor, ...]:  # fmt: skip
         out, lse = q.new_empty(*q.shape[:-1], v.shape[-1]), q.new_empty(q.shape[:-1])
         slopes = [q.new_empty(*q.shape[:-1], 1) for _ in terms[::3]]
@@ -80,22 +114,22 @@ class TileScores(torch.autograd.Function):
                 torch.bmm(x[at], y[at].mT, out=r)
                 f[at] = g[at]
                 if eps is not None:
-                    var = _moments(r, _at(seen, at), _at(count, at), scratch)[1]
+                    var = _moments(r, *mask.seen(at), scratch)[1]
                     f[at] *= torch.rsqrt(var.add_(eps))
                 s.addcmul_(r, f[at])
-            out[at], lse[at] = _normalise(s.add_(_at(bias, at)), v[at])
+            out[at], lse[at] = _normalise(mask.add(s, at), v[at])
         return out, lse, *slopes
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        q, k, v, bias, seen, count, ctx.eps, *terms = inputs
-        ctx.save_for_backward(q, k, v, bias, seen, count, *output, *terms)
+        q, k, v, ctx.mask, ctx.eps, *terms = inputs
+        ctx.save_for_backward(q, k, v, *output, *terms)
         ctx.terms = len(terms) // 3
 
     @staticmethod
     @by_hand.backward
     def backward(ctx: Any, g_out: Tensor, g_lse: Tensor, *g_f: Tensor) -> tuple[Any, ...]:
-        q, k, v, bias, seen, count, out, lse, *rest = ctx.saved_tensors
+        q, k, v, out, lse, *rest = ctx.saved_tensors
         slopes, terms = rest[: ctx.terms], rest[ctx.terms :]
         grads = [torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (q, k, v, *terms)]
         delta = ((g_out * out).sum(-1) - g_lse).unsqueeze(-1)
@@ -104,7 +138,7 @@ class TileScores(torch.autograd.Function):
             for r, f, x, y in zip(scores, slopes, terms[1::3], terms[2::3], strict=True):
                 torch.bmm(x[at], y[at].mT, out=r)
                 p.addcmul_(r, f[at])
-            p.add_(_at(bias, at)).sub_(lse[at].unsqueeze(-1)).exp_()
+            ctx.mask.add(p, at).sub_(lse[at].unsqueeze(-1)).exp_()
             g = g_out[at]
             torch.bmm(g, v[at].mT, out=ds).sub_(delta[at]).mul_(p)
             grads[0][at], grads[1][at] = torch.bmm(ds, k[at]), torch.bmm(ds.mT, q[at])
@@ -114,11 +148,11 @@ class TileScores(torch.autograd.Function):
                 df = torch.mul(ds, r, out=scratch).sum(-1, keepdim=True).add_(g_f[t][at])
                 dr = torch.mul(ds, slopes[t][at], out=p)
                 if ctx.eps is not None:
-                    mask, n = _at(seen, at), _at(count, at)
+                    mask, n = ctx.mask.seen(at)
                     mean, var = _moments(r, mask, n, scratch)
                     rs = torch.rsqrt(var + ctx.eps)
                     dr.addcmul_(r.sub_(mean).mul_(mask), -df * g_t * rs**3 / n)
                     df = df * rs
                 grads[3 + 3 * t][at] = df
                 grads[4 + 3 * t][at], grads[5 + 3 * t][at] = torch.bmm(dr, y), torch.bmm(dr.mT, x)
-        return (*grads[:3], None, None, None, None, *grads[3:])
+        return (*grads[:3], None, None, *grads[3:])

@@ -16,20 +16,20 @@ from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ascender import neighbours as nb
 from ascender.backends.bags import Lists
 from ascender.backends.dense import dense
 from ascender.backends.fold import At, Layout, Score, fold
-from ascender.backends.tiles import TileScores
+from ascender.backends.tiles import Mask, TileScores
 from ascender.combine import EPS, Local
 from ascender.flock import Flock
 from ascender.lazy import lazy
 from ascender.visibility import Visibility
 
-BLOCK = 64  # rows in a block
+BLOCK = 32  # rows in a block: a smaller one looks at fewer keys outside the window
 HELD = 1 << 19  # scores held at once while looking for neighbours
 
 
@@ -49,7 +49,8 @@ class Blocks(Layout):
 
     def rows(self, x: Shaped[Tensor, "B #H N w"]) -> Shaped[Tensor, "B #H C L w"]:
         short = self.C * self.L - self.vis.N
-        return F.pad(x, (0, 0, 0, short)).unflatten(-2, (self.C, self.L))
+        x = F.pad(x, (0, 0, 0, short)) if short else x
+        return x.unflatten(-2, (self.C, self.L))
 
     def unrows(self, x: Shaped[Tensor, "B #H C L w"]) -> Shaped[Tensor, "B #H N w"]:
         return x.flatten(2, 3)[..., : self.vis.N, :]
@@ -66,59 +67,40 @@ class Blocks(Layout):
         return torch.cat([front, stretch], -2)
 
     @lazy
-    def _along(self) -> Int[Tensor, "span"]:
-        return torch.arange(self.span, device=self.vis.p.device)
-
-    @lazy
-    def positions(self) -> tuple[Int[Tensor, "C L"], Int[Tensor, "C S"]]:
-        """p of each row and j of each key, −1 where there is none (or it stands in front)."""
+    def positions(self) -> Int[Tensor, "C S"]:
+        """j of each block's keys, −1 where there is none (or it stands in front)."""
         device = self.vis.p.device
         start = self.offset + self.L * torch.arange(self.C, device=device)[:, None]
-        p = start + torch.arange(self.L, device=device)
-        j = start - self.w + self._along
+        j = start - self.w + torch.arange(self.span, device=device)
         j = torch.where((j >= self.g) & (j < self.vis.M), j, -1)
-        front = torch.arange(self.g, device=device).expand(self.C, -1)
-        return p, torch.cat([front, j], -1)
+        return torch.cat([torch.arange(self.g, device=device).expand(self.C, -1), j], -1)
 
     @lazy
-    def visible(self) -> Bool[Tensor, "#B #H C L S"]:
-        p, j = self.positions
-        # In the stretch p − j is the same in every block; only the edges differ.
+    def _ahead(self) -> Int[Tensor, "L span"]:
+        """p − j inside the stretch, the same in every block."""
+        along = torch.arange(self.span, device=self.vis.p.device)
+        return along[: self.L, None] + self.w - along
+
+    @lazy
+    def mask(self) -> Mask:
+        """Who sees whom: the band, the same in every block, and the keys that there are."""
         stretch = replace(self.vis, n_global=0)
-        near = stretch._structure(p[:1, :, None], p[:1, :1, None] - self.w + self._along)
+        near = stretch._structure(self._ahead, torch.zeros_like(self._ahead))
         assert near is not None
-        seen = near & (j[:, None, self.g :] >= 0)
-        if self.g:
-            front = j[:, None, : self.g]
-            ahead = front <= p[:, :, None] if self.vis.causal else front >= 0
-            seen = torch.cat([ahead.expand(-1, self.L, -1), seen], -1)
-        seen = seen[None, None]
+        # Rows that may not see all globals are global themselves: computed apart.
+        near = F.pad(near, (self.g, 0), value=True)
+        real = (self.positions >= 0)[None, None]
         if self.vis.mask is not None:
-            real = self.keys(self.vis.mask.transpose(-1, -2).to(torch.uint8)).bool()
-            seen = seen & real.transpose(-1, -2)
-        return seen
-
-    @lazy
-    def _weight(self) -> Float[Tensor, "#B #H C L S"]:
-        return self.visible.to(self.dtype)
-
-    @lazy
-    def _count(self) -> Float[Tensor, "#B #H C L 1"]:
-        return self._weight.sum(-1, keepdim=True).clamp_min_(1)
+            padding = self.keys(self.vis.mask.transpose(-1, -2).to(torch.uint8)).bool()
+            real = real & padding.squeeze(-1)
+        return Mask(near, real, self.dtype)
 
     @lazy
     def count(self) -> Float[Tensor, "#B #H N 1"]:
-        return self.unrows(self.visible.sum(-1, keepdim=True).to(self.dtype))
-
-    @lazy
-    def _bias(self) -> Float[Tensor, "#B #H C L S"]:
-        zero = torch.zeros(self.visible.shape, dtype=self.dtype, device=self.visible.device)
-        return zero.masked_fill_(~self.visible, -torch.inf)
+        return self.unrows(self.mask.count)
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-        out, lse = TileScores.apply(
-            self.rows(Q), self.keys(K), self.keys(V), self._bias, self._weight, self._count, None
-        )
+        out, lse = TileScores.apply(self.rows(Q), self.keys(K), self.keys(V), self.mask, None)
         return self.unrows(out), self.unrows(lse.unsqueeze(-1)).squeeze(-1)
 
     def weigh(
@@ -139,7 +121,7 @@ class Blocks(Layout):
             ):  # fmt: skip
                 terms.append(cut(t).expand(B, H, -1, -1, -1))
         out, lse, *slopes = TileScores.apply(
-            self.rows(q), self.keys(k), self.keys(v), self._bias, self._weight, self._count,
+            self.rows(q), self.keys(k), self.keys(v), self.mask,
             EPS if flock.rules.standardise else None, *terms,
         )  # fmt: skip
         slopes = [self.unrows(f) for f in slopes]
@@ -184,18 +166,21 @@ class Blocks(Layout):
     def _top_k(
         self, x: Float[Tensor, "B x N w"], y: Float[Tensor, "B y M w"], sizes: tuple[int, ...]
     ) -> Int[Tensor, "B #H N K"]:
-        p, j = self.positions
-        heads = max(x.shape[1], len(sizes), self.visible.shape[1])
+        j, mask = self.positions, self.mask
+        heads = max(x.shape[1], len(sizes), mask.real.shape[1])
         rows, keys = (t.expand(-1, heads, -1, -1, -1) for t in (self.rows(x), self.keys(y)))
-        stranger = ~(self.visible & (p[:, :, None] != j[:, None, :]))
-        hide = x.new_zeros(stranger.shape).masked_fill_(stranger, -torch.inf)
+        own = F.pad(self._ahead == 0, (self.g, 0), value=False)
+        strangers = mask.hide.to(x.dtype).masked_fill(own, -torch.inf)
         B, S = rows.shape[0], keys.shape[-2]
         step = max(1, HELD // (B * heads * self.L * S))
         found = []
         for c in range(0, self.C, step):
             some = slice(c, c + step)
             scores = rows[:, :, some] @ keys[:, :, some].contiguous().mT
-            index = nb.best(scores.add_(hide[:, :, some]), sizes)
+            scores.add_(strangers)
+            if not mask.whole[:, :, some].all():
+                scores.add_(mask.missing[:, :, some, None])
+            index = nb.best(scores, sizes)
             here = j[some].view(1, 1, -1, 1, S).expand(*index.shape[:-1], -1)
             found.append(torch.where(index < 0, -1, here.gather(-1, index.clamp_min(0))))
         return self.unrows(torch.cat(found, 2))

@@ -206,13 +206,13 @@ def folded(p: Problem, training: bool, v: Variant) -> float:
 
 def windowed(p: Problem, training: bool, v: Variant) -> float:
     """On blocks, where each term's scores are written out: q·k, k̃·u and the distances, and one
-    product with the values; the centre passes; lists; search. Backward: scores made again, two
-    products for each; two for the values."""
+    product with the values; the centre passes; lists; search; once for all heads how many keys a
+    row sees. Backward: scores made again, two products for each; two for the values."""
     crowd = passes(v) * (p.d_z + 1) * spaces(p, v)
     scores, values = width(p, folds=False) * p.H + crowd, p.d * p.H + crowd
     products = 4 * scores + 3 * values if training else scores + values
     P = p.window_pairs
-    return 2 * P * products + lists(p, v, training) + search(p, v, P)
+    return 2 * P * (products + 1) + lists(p, v, training) + search(p, v, P)
 
 
 def decode_stock(p: Problem, training: bool) -> float:
