@@ -56,9 +56,8 @@ def window_attention(
 
 
 def leading(vis: Visibility) -> int:
-    """How many queries look further than their blocks: the global ones. Causal none does: the
-    keys up to a leading token are leading themselves."""
-    return 0 if vis.causal else min(max(0, vis.n_global - (vis.M - vis.N)), vis.N)
+    """How many of the queries are global: they are computed apart from the blocks."""
+    return min(max(0, vis.n_global - (vis.M - vis.N)), vis.N)
 
 
 class Longformer(Patterned):
@@ -88,7 +87,7 @@ class Longformer(Patterned):
         neighbours: str | Tensor | None, cache: Any, positions: Tensor | None,
     ) -> Call:  # fmt: skip
         call = super().call(x, context, causal, mask, other, neighbours, cache, positions)
-        n = leading(call.vis)
+        n = 0 if call.vis.causal else leading(call.vis)
         if n and self.W_QG is not None:
             call = replace(call, more={"overview": self._overview(x, n, positions)})
         return call

@@ -90,10 +90,16 @@ def see_all(
     Q: Float[Tensor, "B H n w"], K: Float[Tensor, "B H M w"], V: Float[Tensor, "B H M e"],
     vis: Visibility,
 ) -> Float[Tensor, "B H n e"]:  # fmt: skip
-    """Global rows: every key that is not padding, by the flash kernel."""
-    p = torch.arange(Q.shape[-2], device=Q.device)
-    whole = Whole(replace(vis, p=p, causal=False, window=None, n_global=0), Q.dtype)
-    return whole.attend(Q, K, V)[0].masked_fill(whole.count == 0, 0)
+    """Leading global rows: every key that is not padding (causal: up to their own), by the flash
+    kernel."""
+    n = Q.shape[-2]
+    end = vis.M - vis.N + n if vis.causal else vis.M
+    mask = None if vis.mask is None else vis.mask[..., :end]
+    p = torch.arange(end - n, end, device=Q.device)
+    rows = replace(vis, p=p, j=vis.j[:end], mask=mask, window=None, n_global=0)
+    whole = Whole(rows, Q.dtype)
+    out = whole.attend(Q, K[..., :end, :], V[..., :end, :])[0]
+    return out.masked_fill(whole.count == 0, 0)
 
 
 def attend_rows(
