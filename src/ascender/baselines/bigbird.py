@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from ascender.backends.tiles import TileScores
+from ascender.backends.tiles import Mask, Piece, TileScores
 from ascender.baselines.patterned import Patterned, kernel, see_all, sides
 from ascender.cache import KVCache
 from ascender.combine import Bias
@@ -181,9 +181,9 @@ def _listed(
     for a in range(0, len(c), step):
         some = slice(a, a + step)
         near = lists[:, some]
-        bias = _bias(c[some], near, vis, plan, Q.dtype)
+        mask = _Listed(_bias(c[some], near, vis, plan, Q.dtype))
         Ks, Vs = keys.at(near), values.at(near)
-        out.append(TileScores.apply(rows[:, :, some], Ks, Vs, bias, bias, bias, None)[0])
+        out.append(TileScores.apply(rows[:, :, some], Ks, Vs, mask, None)[0])
     return torch.cat(out, 2).flatten(2, 3)[..., front : front + n, :]
 
 
@@ -205,6 +205,16 @@ def _bias(
         seen = seen & real.view(-1, *j.shape)[:, :, :, None]
     zero = torch.zeros(seen.shape, dtype=dtype, device=c.device)
     return zero.masked_fill_(~seen, -torch.inf)
+
+
+class _Listed(Mask):
+    """What rows see of their lists, written out: every block has its own."""
+
+    def __init__(self, bias: Float[Tensor, "#B H c #L S"]) -> None:
+        self.bias = bias
+
+    def add(self, s: Tensor, piece: Piece) -> Tensor:
+        return s.add_(self.at(self.bias, piece))
 
 
 class _Blocked:
