@@ -64,7 +64,7 @@ class Flock:
             return 1 / self.key_norm.to(self.wide).view(-1, 1, 1)
         return 1 / self.key_norm
 
-    @lazy
+    @property
     def key_unit(self) -> Float[Tensor, "B G M d"]:
         """k̃."""
         keys = self.heading_keys.to(self.wide)

@@ -88,7 +88,24 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
     if needs_lists(r):
         lists = Lists(layout.members(flock), flock.q.shape[1], flock.vis.M)
     crowd = _Crowd(flock, layout, lists)
-    scores, u, c = [], None, None
+    scores = _scores(flock, crowd, lists)
+    e, dtype, local = flock.v.shape[-1], flock.v.dtype, flock.local
+    u = scores[0].x if local is not None and r.active("align") else None
+    if local is not None and r.active("coh"):
+        flock = flock.widened()
+    plain = [] if flock.other is None else [columns(flock.other, flock.vis.N, flock.vis.M)]
+    out, lse, at = layout.weigh(flock, scores, plain)
+    if r.active("sep"):
+        out = _separate(flock, layout, crowd, at, out, lse)
+    if local is not None:
+        c = crowd.centre[0] if r.active("coh") else None
+        _fill(local, layout, lists, u, c, out[..., e:])
+    return out[..., :e].to(dtype).masked_fill(layout.count == 0, 0)
+
+
+def _scores(flock: Flock, crowd: _Crowd, lists: Lists | None) -> list[Score]:
+    """The two rules that are dot products: alignment, cohesion."""
+    r, scores = flock.rules, []
     if r.active("align"):
         assert lists is not None
         keys = flock.key_unit
@@ -103,16 +120,7 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
         c, gate = crowd.centre
         x = probe(c) / r.at("tau_coh", c)
         scores.append(Score(r.strength("coh", c) * gate, x, flock.z_lifted))
-    e, dtype, local = flock.v.shape[-1], flock.v.dtype, flock.local
-    if local is not None and r.active("coh"):
-        flock = flock.widened()
-    plain = [] if flock.other is None else [columns(flock.other, flock.vis.N, flock.vis.M)]
-    out, lse, at = layout.weigh(flock, scores, plain)
-    if r.active("sep"):
-        out = _separate(flock, layout, crowd, at, out, lse)
-    if local is not None:
-        _fill(local, layout, lists, u, c, out[..., e:])
-    return out[..., :e].to(dtype).masked_fill(layout.count == 0, 0)
+    return scores
 
 
 def at_most(x: Tensor, bound: Tensor | float) -> Tensor:

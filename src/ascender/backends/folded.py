@@ -79,6 +79,7 @@ class Whole(Layout):
         Qs = Qs.to(dtype)
         Ks = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in K], -1)
         del Q, K
+        scores.clear()  # they are columns now
         out, lse = self.attend(Qs, Ks, flock.v.to(dtype))
         return out, lse, lambda lists: lists.dot(Qs.to(wide), Ks.to(wide))
 
