@@ -25,7 +25,7 @@ from ascender.cli.terminal import (
     print_json,
     progress,
     show,
-)  # fmt: skip
+)
 from ascender.files import write
 
 app = typer.Typer(
