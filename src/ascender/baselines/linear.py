@@ -141,7 +141,8 @@ class FeatureAttention(Attention):
 
     No scores are ever there: no biases (alibi, t5, shaw, other), windows, dropout, masks that
     differ by query, or normalisers that look at scores. Rope turns q and k before f, so features
-    stay positive; only Performer's kernel then knows the distance alone, as softmax's does.
+    stay positive; what Performer estimates then knows positions by their distance, as softmax
+    does, and elu + 1 does not.
     """
 
     serves = ("embed", "rotate")
