@@ -18,13 +18,11 @@ from ascender.checks import enter
 from ascender.combine import Parts
 from ascender.flock import Flock
 from ascender.losses import Source
-from ascender.rules import RULES, Rules
+from ascender.numbers import Numbers, check_heads, start_coordinates
 from ascender.slot import Attention, Call, ways
 
-BY_HEAD = ("per_head", "shared")
 
-
-class AscenderAttention(Attention, Source):
+class AscenderAttention(Attention, Numbers, Source):
     """Multi-head attention with alignment, separation and cohesion.
 
         q, k, v = x W_Q, x W_K, x W_V      z = x U      h = x P      y = attention(…) W_O
@@ -41,12 +39,6 @@ class AscenderAttention(Attention, Source):
 
     name = "ascender"
     windows = True
-    lam_align: float
-    lam_sep: float
-    lam_coh: float
-    omega_align: Tensor
-    omega_sep: Tensor
-    omega_coh: Tensor
 
     def __init__(
         self, dim: int, heads: int, *, d_z: int = 16, d_a: int = 16,
@@ -56,7 +48,7 @@ class AscenderAttention(Attention, Source):
         roles: Sequence[str] | None = None, omega: float = 0.1, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(dim, heads, **options)
-        _check(heads, geometry, numbers, roles)
+        check_heads(heads, geometry, numbers, roles)
         self.d_z, self.d_a = d_z, d_a
         self.k = k if isinstance(k, int) else tuple(k)
         self.geometry, self.numbers = geometry, numbers
@@ -75,48 +67,15 @@ class AscenderAttention(Attention, Source):
             self.P_context = nn.Linear(self.source, spaces * d_a, bias=False)
         if qk_norm:
             self.log_gain = nn.Parameter(torch.full((heads,), 0.5 * math.log(self.head_dim)))
-        self._numbers(omega, 1 if numbers == "shared" else heads, spaces)
+        self.make_numbers(omega, 1 if numbers == "shared" else heads, spaces)
         self.reset_geometry()
         self.rules()  # checks the options now, not at the first call
 
-    def _numbers(self, omega: float, size: int, spaces: int) -> None:
-        """The rules' learned numbers; positive ones as logarithms."""
-
-        def number(value: float, size: int = size) -> nn.Parameter:
-            return nn.Parameter(torch.full((size,), float(value)))
-
-        for rule in RULES:
-            setattr(self, f"omega_{rule}", number(omega))
-        self.alpha_align, self.alpha_coh = number(1.0), number(1.0)
-        self.log_tau_sep, self.log_tau_coh = number(0.0, spaces), number(0.0, spaces)
-        self.delta = number(0.2)
-        self.log_kappa = number(math.log(32.0))
-        self.log_tau_score = number(0.0)
-
     def reset_geometry(self) -> None:
-        """U: entries of variance 1/(dim · d_z), so that tokens of unit variance lie √2 apart."""
+        """U as it starts."""
         for U in (self.U, self.U_context):
             if U is not None:
-                nn.init.normal_(U.weight, std=(U.in_features * self.d_z) ** -0.5)
-
-    def _omega(self, rule: str) -> Tensor:
-        """ω, 0 in the heads that have another role."""
-        omega: Tensor = getattr(self, f"omega_{rule}")
-        if self.roles is None:
-            return omega
-        return omega * omega.new_tensor([role in (rule, "all") for role in self.roles])
-
-    def rules(self) -> Rules:
-        """The numbers as they are now."""
-        return Rules(
-            **{f"omega_{rule}": self._omega(rule) for rule in RULES},
-            alpha_align=self.alpha_align, alpha_coh=self.alpha_coh,
-            tau_sep=self.log_tau_sep.exp(), tau_coh=self.log_tau_coh.exp(),
-            delta=self.delta, kappa=self.log_kappa.exp(), tau_score=self.log_tau_score.exp(),
-            k=self.k, lam_align=self.lam_align, lam_sep=self.lam_sep, lam_coh=self.lam_coh,
-            standardise=self.standardise, separation_scope=self.separation_scope,
-            local_scope=self.local_scope,
-        )  # fmt: skip
+                start_coordinates(U, self.d_z)
 
     def project(
         self, x: Float[Tensor, "B N dim"], context: Float[Tensor, "B M source"] | None = None
@@ -190,16 +149,3 @@ class AscenderAttention(Attention, Source):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, k={self.k}, geometry={self.geometry!r}"
-
-
-def _check(heads: int, geometry: str, numbers: str, roles: Sequence[str] | None) -> None:
-    for name, choice in (("geometry", geometry), ("numbers", numbers)):
-        if choice not in BY_HEAD:
-            raise ValueError(f"unknown {name} {choice!r}; expected one of {', '.join(BY_HEAD)}")
-    if roles is not None:
-        allowed = (*RULES, "all", "none")
-        if len(roles) != heads:
-            raise ValueError(f"roles has {len(roles)} entries; expected one a head ({heads})")
-        for role in roles:
-            if role not in allowed:
-                raise ValueError(f"unknown role {role!r}; expected one of {', '.join(allowed)}")

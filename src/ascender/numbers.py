@@ -1,0 +1,85 @@
+"""The rules' numbers as a module learns them: one a head, or one for all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ascender.rules import RULES, Rules
+
+BY_HEAD = ("per_head", "shared")
+
+
+class Numbers:
+    """For a module that owns them: ω, α and δ as they are; τ, κ and τ_score, which are positive,
+    as logarithms. λ are plain floats that a schedule sets.
+
+    roles   None (every rule in every head), or one of align, sep, coh, all, none a head
+    """
+
+    k: int | tuple[int, ...]
+    roles: Sequence[str] | None = None
+    standardise: bool = True
+    separation_scope: str = "neighbours"
+    local_scope: str = "visible"
+    lam_align: float = 1.0
+    lam_sep: float = 1.0
+    lam_coh: float = 1.0
+    omega_align: Tensor
+    omega_sep: Tensor
+    omega_coh: Tensor
+
+    def make_numbers(self, omega: float, size: int, spaces: int) -> None:
+        """`size` values of each, `spaces` of the kernel widths."""
+
+        def number(value: float, size: int = size) -> nn.Parameter:
+            return nn.Parameter(torch.full((size,), float(value)))
+
+        for rule in RULES:
+            setattr(self, f"omega_{rule}", number(omega))
+        self.alpha_align, self.alpha_coh = number(1.0), number(1.0)
+        self.log_tau_sep, self.log_tau_coh = number(0.0, spaces), number(0.0, spaces)
+        self.delta = number(0.2)
+        self.log_kappa = number(math.log(32.0))
+        self.log_tau_score = number(0.0)
+
+    def _omega(self, rule: str) -> Tensor:
+        """ω, 0 in the heads that have another role."""
+        omega: Tensor = getattr(self, f"omega_{rule}")
+        if self.roles is None:
+            return omega
+        return omega * omega.new_tensor([role in (rule, "all") for role in self.roles])
+
+    def rules(self) -> Rules:
+        """The numbers as they are now."""
+        return Rules(
+            **{f"omega_{rule}": self._omega(rule) for rule in RULES},
+            alpha_align=self.alpha_align, alpha_coh=self.alpha_coh,
+            tau_sep=self.log_tau_sep.exp(), tau_coh=self.log_tau_coh.exp(),
+            delta=self.delta, kappa=self.log_kappa.exp(), tau_score=self.log_tau_score.exp(),
+            k=self.k, lam_align=self.lam_align, lam_sep=self.lam_sep, lam_coh=self.lam_coh,
+            standardise=self.standardise, separation_scope=self.separation_scope,
+            local_scope=self.local_scope,
+        )  # fmt: skip
+
+
+def start_coordinates(U: nn.Linear, d_z: int) -> None:
+    """Entries of variance 1/(dim · d_z), so that tokens of unit variance lie about √2 apart."""
+    nn.init.normal_(U.weight, std=(U.in_features * d_z) ** -0.5)
+
+
+def check_heads(heads: int, geometry: str, numbers: str, roles: Sequence[str] | None) -> None:
+    """What may differ by head."""
+    for name, choice in (("geometry", geometry), ("numbers", numbers)):
+        if choice not in BY_HEAD:
+            raise ValueError(f"unknown {name} {choice!r}; expected one of {', '.join(BY_HEAD)}")
+    if roles is not None:
+        allowed = (*RULES, "all", "none")
+        if len(roles) != heads:
+            raise ValueError(f"roles has {len(roles)} entries; expected one a head ({heads})")
+        for role in roles:
+            if role not in allowed:
+                raise ValueError(f"unknown role {role!r}; expected one of {', '.join(allowed)}")
