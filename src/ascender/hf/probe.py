@@ -166,6 +166,6 @@ def _unturn(
     except (TypeError, RuntimeError, IndexError) as problem:
         raise Unfit(f"{kind} rotates its keys in a way of its own ({problem})") from problem
     error = (unit(back.double()) - unit(bare.double())).abs().max()
-    if not error < 100 * torch.finfo(x.dtype).eps:
+    if not error < max(8 * torch.finfo(x.dtype).eps, 1e-5):
         raise Unfit(f"{kind} rotates its keys in a way that (cos, −sin) does not undo")
     return rotary

@@ -18,6 +18,7 @@ from typing import Any
 
 from torch import nn
 
+from ascender.geometry import wide
 from ascender.hf.probe import Unfit, probe, self_attentions
 from ascender.hf.swarm import NAME, Swarm
 from ascender.names import nearest
@@ -73,7 +74,7 @@ def retrofit(
         _dispatch(module.config, done)
         if i in swarms:
             weight = next(module.parameters())
-            module.swarm = swarms[i].to(weight.device)
+            module.swarm = swarms[i].to(weight.device, wide(weight.dtype))
             module.swarm.train(module.training)
             hook = module.swarm.before
             done.handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))

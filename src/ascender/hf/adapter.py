@@ -1,0 +1,123 @@
+"""What a retrofit has learned, as files: swarm.safetensors and swarm.json.
+
+    save_adapter(model, folder)
+    load_adapter(model, folder)      retrofits the model as it was there, if it is not yet
+
+The JSON says which version of these files it is, for which family and sizes, with which rules and
+in which layers; a model that it does not fit is refused before anything is changed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from ascender.files import write
+from ascender.hf.probe import Unfit, self_attentions
+from ascender.hf.retrofit import record, retrofit, swarms
+
+VERSION = 1
+WEIGHTS, SHEET = "swarm.safetensors", "swarm.json"
+SIZES = ("hidden_size", "num_attention_heads", "num_key_value_heads")
+
+
+def save_adapter(model: nn.Module, folder: str | Path) -> Path:
+    """Write the swarm of a retrofitted model; returns the folder."""
+    done = record(model)
+    if done is None:
+        raise ValueError("the model has not been retrofitted; expected one that is")
+    folder = Path(folder)
+    sheet = {"version": VERSION, **portrait(model), "layers": done.layers, "rules": done.rules}
+    write(folder / WEIGHTS, save({name: t.detach().cpu() for name, t in tensors(model).items()}))
+    write(folder / SHEET, json.dumps(sheet, indent=2) + "\n")
+    return folder
+
+
+def load_adapter(model: nn.Module, folder: str | Path, train: str = "swarm") -> nn.Module:
+    """Give a model a saved swarm. One that is not retrofitted yet is retrofitted with the saved
+    rules and layers (`train` as in retrofit); returns it."""
+    folder = Path(folder)
+    for name in (SHEET, WEIGHTS):
+        if not (folder / name).exists():
+            raise FileNotFoundError(f"no {name} in {folder}; expected what save_adapter wrote")
+    sheet = json.loads((folder / SHEET).read_text(encoding="utf-8"))
+    _check(model, sheet)
+    saved = load_file(folder / WEIGHTS)
+    fresh = record(model) is None
+    if fresh:
+        retrofit(model, sheet["rules"], sheet["layers"], train)
+    try:
+        _fill(model, saved)
+    except Unfitting:
+        if fresh:
+            from ascender.hf.retrofit import unretrofit
+
+            unretrofit(model)
+        raise
+    return model
+
+
+class Unfitting(ValueError):
+    """An adapter for another model."""
+
+
+def tensors(model: nn.Module) -> dict[str, Tensor]:
+    """The swarm's parameters by the number of their layer: 3.U.weight."""
+    places = {name: i for i, name in enumerate(self_attentions(model))}
+    return {
+        f"{places[name.removesuffix('.swarm')]}.{key}": t
+        for name, swarm in swarms(model).items()
+        for key, t in swarm.state_dict(keep_vars=True).items()
+    }
+
+
+def portrait(model: nn.Module) -> dict[str, Any]:
+    """What an adapter must agree with."""
+    modules = self_attentions(model)
+    if not modules:
+        raise Unfit(f"{type(model).__name__} has no self-attention that asks the interface")
+    config: Any = next(iter(modules.values())).config
+    return {
+        "family": config.model_type,
+        "sizes": {"layers": len(modules)} | {name: getattr(config, name, None) for name in SIZES},
+    }
+
+
+def _check(model: nn.Module, sheet: dict[str, Any]) -> None:
+    if sheet.get("version") != VERSION:
+        raise Unfitting(f"an adapter of version {sheet.get('version')!r}; expected {VERSION}")
+    here = portrait(model)
+    if sheet["family"] != here["family"]:
+        raise Unfitting(f"an adapter for {sheet['family']!r}; expected one for {here['family']!r}")
+    for name, size in here["sizes"].items():
+        if sheet["sizes"].get(name) != size:
+            raise Unfitting(
+                f"an adapter for {name} = {sheet['sizes'].get(name)}; expected {size}, as the "
+                "model has"
+            )
+    done = record(model)
+    if done is not None and (done.rules, done.layers) != (sheet["rules"], sheet["layers"]):
+        raise Unfitting(
+            f"an adapter with rules {sheet['rules']} in layers {sheet['layers']}; expected "
+            f"{done.rules} in {done.layers}, as the model was retrofitted, or one that is not"
+        )
+
+
+@torch.no_grad()
+def _fill(model: nn.Module, saved: dict[str, Tensor]) -> None:
+    own = tensors(model)
+    if set(own) != set(saved):
+        odd = sorted(set(own) ^ set(saved))
+        raise Unfitting(f"the adapter and the model differ in {', '.join(odd[:3])} …")
+    for name, t in own.items():
+        if t.shape != saved[name].shape:
+            raise Unfitting(
+                f"{name} has shape {tuple(saved[name].shape)}; expected {tuple(t.shape)}"
+            )
+    for name, t in own.items():
+        t.copy_(saved[name])
