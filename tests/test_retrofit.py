@@ -4,14 +4,25 @@ import copy
 
 import pytest
 import torch
-from families import (
-    ALL, CAUSAL, RULES, TEXT, IMAGES, V, inputs, logits, make, retrofitted, stir,
-)  # fmt: skip
 from transformers import Gemma2Config, Gemma2ForCausalLM, T5Config, T5ForConditionalGeneration
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 import ascender
 from ascender.hf.swarm import NAME, Swarm
+from families import (
+    ALL,
+    CAUSAL,
+    GROUPED,
+    IMAGES,
+    RULES,
+    TEXT,
+    V,
+    inputs,
+    logits,
+    make,
+    retrofitted,
+    stir,
+)
 
 
 @pytest.mark.parametrize("geometry", ["shared", "per_head"])
@@ -62,7 +73,9 @@ def test_padding_says_nothing(name, side):
     batch["input_ids"][~real] = 33
     assert (logits(model, batch) - a)[real].abs().max() < 1e-5
     batch["attention_mask"][:] = 1
-    assert side == "right" and name in CAUSAL or (logits(model, batch) - a)[real].abs().max() > 1e-3
+    assert (side == "right" and name in CAUSAL) or (logits(model, batch) - a)[
+        real
+    ].abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -103,9 +116,13 @@ def test_some_layers_and_training_all():
     swarms = [name for name, m in model.named_modules() if isinstance(m, Swarm)]
     assert swarms == ["model.layers.1.self_attn.swarm"]
     assert all(p.requires_grad for p in model.parameters())
-    assert (logits(model, inputs("llama")) - logits(make("llama"), inputs("llama"))).abs().max() < 1e-5
+    assert (
+        logits(model, inputs("llama")) - logits(make("llama"), inputs("llama"))
+    ).abs().max() < 1e-5
     assert leak(stir(model), "llama")[0] < 1e-5
-    assert len(list(ascender.swarm_parameters(model))) == len(list(model.model.layers[1].self_attn.swarm.parameters()))
+    assert len(list(ascender.swarm_parameters(model))) == len(
+        list(model.model.layers[1].self_attn.swarm.parameters())
+    )
 
 
 def test_a_copy_is_independent():
@@ -153,11 +170,20 @@ def test_bfloat16(name):
     assert error.square().mean().sqrt() < 0.1 * exact.std()
 
 
+def _softcap():
+    return Gemma2ForCausalLM(Gemma2Config(**GROUPED, head_dim=10))
+
+
+def _encoder_decoder():
+    sizes = {"vocab_size": V, "d_model": 8, "d_kv": 4, "num_heads": 2, "num_layers": 1}
+    return T5ForConditionalGeneration(T5Config(**sizes))
+
+
 REFUSED = {
-    "encoder": (lambda: T5ForConditionalGeneration(T5Config(vocab_size=7, d_model=8, d_kv=4, num_heads=2, num_layers=1)), "t5 is an encoder–decoder"),
-    "softcap": (lambda: Gemma2ForCausalLM(Gemma2Config(vocab_size=7, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, head_dim=4)), "softcap in its scores"),
+    "encoder–decoder": (_encoder_decoder, "t5 is an encoder–decoder"),
+    "softcap": (_softcap, "has softcap in its scores"),
     "no attention": (lambda: torch.nn.Linear(3, 2), "Linear has no self-attention"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -96,7 +96,9 @@ def read_tokenizer(data: bytes, size: int, at: int = 0) -> LlamaTokenizer:
         token = named.strip("\n") if i < BYTES.start else named
         ids[token], scores[token] = i, score
     skip = {token for token, i in ids.items() if i < BYTES.stop}
-    return LlamaTokenizer(vocab=ids, merges=generate_merges(ids, scores, skip), pad_token="<unk>", add_bos_token=True)
+    return LlamaTokenizer(
+        vocab=ids, merges=generate_merges(ids, scores, skip), pad_token="<unk>", add_bos_token=True
+    )
 
 
 def convert(data: bytes, folder: Path) -> Any:
