@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ascender.attention import BACKENDS
-from ascender.bench import attention, choose, goals, imports, layer, memory
+from ascender.bench import attention, choose, goals, imports, layer, memory, model
 from ascender.bench.candidates import CANDIDATES, ours
 from ascender.bench.flops import Problem, Variant
 from ascender.bench.timing import FORWARD, TRAINING, Plan, Row, best, interleave
@@ -37,6 +37,13 @@ def test_candidates_take_turns():
     times = interleave(calls, Plan(repeats=3, at_least=0.0))
     assert order == list("abcabcabc")
     assert {len(t) for t in times.values()} == {3}
+
+
+def test_a_call_may_have_a_clock_of_its_own():
+    assert best({"a": lambda: 7.5, "b": lambda: 2.5}, ONCE, clock=lambda call: call()) == {
+        "a": 7.5,
+        "b": 2.5,
+    }
 
 
 def test_best_is_the_shortest_turn():
@@ -136,7 +143,20 @@ def test_a_goal_of_memory_looks_at_memory():
 
 def test_goals_name_candidates_that_exist():
     for goal in goals.GOALS.values():
-        assert goal.candidate in CANDIDATES or goal.candidate in layer.LAYERS
+        assert any(goal.candidate in known for known in (CANDIDATES, layer.LAYERS, model.MODELS))
+
+
+def test_a_goal_of_speed_is_reached_from_below():
+    def found(speed):
+        rows = [
+            model.ModelRow("model_per_head", 128, TRAINING, 1.0, 1 / speed, None, "x", 9, speed)
+        ]
+        ((name, reached),) = ((g["goal"], g["reached"]) for g in goals.reached(rows))
+        assert name == "model, training, N = 128, per head"
+        return reached
+
+    assert found(0.71)
+    assert not found(0.69)
 
 
 def test_layers():
@@ -148,6 +168,55 @@ def test_layers():
 def test_layers_have_the_same_projections():
     ours_, vanilla = (dict(layer.LAYERS[n][1]().named_parameters()) for n in ("shared", "vanilla"))
     assert all(ours_[name].shape == p.shape for name, p in vanilla.items())
+
+
+def test_models(monkeypatch):
+    monkeypatch.setattr(model, "TOKENS", 22)
+    monkeypatch.setattr(model, "NEW", 3)
+    monkeypatch.setattr(model, "VOCABULARY", 13)
+    rows = model.run((11,), ONCE, size="tiny")
+    assert [(r.work, r.candidate) for r in rows] == [
+        (w, m) for w in model.JOBS for m in model.MODELS
+    ]
+    for row in rows:
+        tokens = 22 if row.work == TRAINING else 3
+        assert row.tokens_s == pytest.approx(1e3 * tokens / row.ms)
+        assert row.speed == pytest.approx(1 / row.ratio)
+        assert row.speed == 1 or row.candidate != row.baseline
+
+
+def test_models_have_the_same_sizes():
+    """But for the few parameters of the rules: what differs in speed is the attention."""
+
+    def sizes(name):
+        shapes = [tuple(p.shape) for p in model.MODELS[name].make("tiny").parameters()]
+        return sorted(shapes)
+
+    vanilla = sizes("model_vanilla")
+    assert sizes("model_llama") == vanilla
+    for name in set(model.MODELS) - {"model_llama"}:
+        left = sizes(name)
+        for shape in vanilla:
+            left.remove(shape)
+        assert bool(left) == ("vanilla" not in name)
+
+
+def test_what_is_generated_does_not_depend_on_the_way(monkeypatch):
+    """The loop over a cache and generate() time the same tokens."""
+    monkeypatch.setattr(model, "VOCABULARY", 13)
+    made = model.MODELS["model_shared_norm"].make("tiny")
+    seen = []
+    made.register_forward_hook(
+        lambda module, args, kinds, out: seen.append(int(out.logits[0, -1].argmax())),
+        with_kwargs=True,
+    )
+    runs = []
+    for job in (model.decoding, model.generating):
+        seen.clear()
+        assert job(made, 11)() > 0
+        runs.append(seen[: model.NEW + 1])
+    assert runs[0] == runs[1]
+    assert len(runs[0]) == model.NEW + 1
 
 
 def test_choose():

@@ -18,6 +18,7 @@ COMMANDS = [
     ["bench"],
     ["bench", "attention"],
     ["bench", "layer"],
+    ["bench", "model"],
     ["bench", "choose"],
     ["bench", "import"],
     ["bench", "report"],
@@ -130,6 +131,17 @@ def test_bench_layer():
     assert "shared geometry, QK-norm" in result.stdout
 
 
+def test_bench_model(monkeypatch):
+    from ascender.bench import model
+
+    monkeypatch.setattr(model, "MODELS", {"model_vanilla": model.MODELS["model_vanilla"]})
+    monkeypatch.setattr(model, "NEW", 2)
+    args = ("bench", "model", "--lengths", 5, "--repeats", 1, "--work", "decode")
+    assert "Generation, tokens a second" in run(*args).stdout
+    (row,) = json.loads(run(*args, "--json").stdout)["rows"]
+    assert (row["work"], row["n"], row["speed"]) == ("decode", 5, 1)
+
+
 def test_bench_choose():
     args = ("bench", "choose", "--lengths", 24, "--repeats", 1)
     assert "window, forward + backward" in run(*args).stdout
@@ -147,6 +159,8 @@ def test_bench_choose():
         (["bench", "attention", "--quick", "--lengths", "64"], ["'64'", "--quick"]),
         (["bench", "layer", "--repeats", "0"], ["'0'", "from 1"]),
         (["bench", "layer", "--threads", "two"], ["'two'", "from 1"]),
+        (["bench", "model", "--work", "reading"], ["'reading'", "training, decode, generate"]),
+        (["bench", "model", "--quick", "--lengths", "64"], ["'64'", "--quick"]),
         (["bench", "nothing"], ["nothing"]),
     ],
 )

@@ -17,11 +17,14 @@ from typing import Any
 
 from ascender.bench import goals, tables
 from ascender.bench.attention import AttentionRow
+from ascender.bench.model import ModelRow
 from ascender.bench.studies import STUDIES
 from ascender.bench.tables import Grid
 from ascender.bench.timing import Row
 
-ROWS: dict[str, type[Row]] = {"attention": AttentionRow, "variants": AttentionRow, "layer": Row}
+ROWS: dict[str, type[Row]] = {
+    "attention": AttentionRow, "variants": AttentionRow, "layer": Row, "model": ModelRow,
+}  # fmt: skip
 KINDS = (*ROWS, "import")
 MARK = re.compile(r"(<!-- bench: (.+?) -->\n)(.*?)(<!-- /bench -->)", re.S)
 
@@ -67,6 +70,7 @@ def blocks(paths: Sequence[Path]) -> dict[str, tuple[str, str]]:
         if study in rows:
             found |= tables.attention(rows[study], runs[study][-1].get("causal", False), study)
     found |= tables.layer(rows.get("layer", []))
+    found |= tables.model(rows.get("model", []))
     if "import" in runs:
         found |= tables.imports(runs["import"][-1])
     made = {name: (grid.title, markdown(grid)) for name, grid in found.items()}

@@ -12,6 +12,7 @@ from rich.text import Text
 from ascender.bench import tables
 from ascender.bench.attention import AttentionRow
 from ascender.bench.choose import ChooseRow
+from ascender.bench.model import NEW, TOKENS, VOCABULARY, ModelRow
 from ascender.bench.studies import labels
 from ascender.bench.tables import SKIPPED, WORKS, Grid, number, times
 from ascender.bench.timing import Row
@@ -83,6 +84,15 @@ def _notes(rows: Sequence[AttentionRow], study: str) -> Iterable[str]:
 def layer(rows: Sequence[Row]) -> RenderableType:
     note = "Forward and backward, no optimiser; B = 32, 4 heads of 16; best turn of each."
     return Group(grids(tables.layer(rows)), _note(note))
+
+
+def model(rows: Sequence[ModelRow]) -> RenderableType:
+    note = (
+        f"256 wide, 4 layers, 4 heads of 64, {VOCABULARY} words, float32. Training: forward, loss, "
+        f"backward, AdamW on about {TOKENS} tokens. Generation: {NEW} tokens after N, one sequence."
+        " Models take turns; the best turn counts."
+    )
+    return Group(grids(tables.model(rows)), _note(note))
 
 
 def choose(rows: Sequence[ChooseRow]) -> RenderableType:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ascender.bench.attention import AttentionRow
 from ascender.bench.candidates import CANDIDATES
 from ascender.bench.layer import LAYERS
+from ascender.bench.model import DECODE, GENERATE, MODELS, ModelRow
 from ascender.bench.studies import STUDIES, labels
 from ascender.bench.timing import FORWARD, TRAINING, Row
 
@@ -129,12 +130,34 @@ def layer(rows: Sequence[Row]) -> dict[str, Grid]:
     return {} if grid is None else {"layer": grid}
 
 
+def model(rows: Sequence[ModelRow]) -> dict[str, Grid]:
+    """Tokens a second: of the vanilla models as they are, of the others × those."""
+
+    def cell(row: ModelRow) -> str | None:
+        if row.tokens_s is None or row.speed is None:
+            return None
+        return f"{number(row.tokens_s)}/s" if row.candidate == row.baseline else times(row.speed)
+
+    own = {name: made.label for name, made in MODELS.items()}
+    baselines = [name for name, made in MODELS.items() if made.baseline == name]
+    found = {
+        f"model {work}": by_length(title, own, [r for r in rows if r.work == work], cell, baselines)
+        for work, title in (
+            (TRAINING, "Training, tokens a second: × vanilla"),
+            (DECODE, "Generation, tokens a second: × vanilla"),
+            (GENERATE, "Generation by generate(), tokens a second: × vanilla"),
+        )
+    }
+    return {name: grid for name, grid in found.items() if grid is not None}
+
+
 def goals(table: Sequence[Mapping[str, object]]) -> dict[str, Grid]:
     rows = []
     for row in table:
         limit, measured = (times(float(str(row[key]))) for key in ("limit", "measured"))
+        limit = f"{'≥' if row['least'] else '≤'} {limit}"
         rows.append((str(row["goal"]), limit, measured, _verdict(row["reached"])))
-    columns = ("goal", "at most", "measured", "")
+    columns = ("goal", "asked", "measured", "")
     return {"goals": Grid("Goals", columns, tuple(rows))} if rows else {}
 
 

@@ -12,10 +12,12 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 FORWARD, TRAINING = "forward", "training"
+Clock = Callable[[Callable[[], Any]], float]
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,18 @@ class Row:
     skipped: str | None
 
 
-def interleave(calls: Mapping[str, Callable[[], object]], plan: Plan) -> dict[str, list[float]]:
-    """Seconds of every turn of every call."""
+def elapsed(call: Callable[[], object]) -> float:
+    """Seconds of a call."""
+    before = time.perf_counter()
+    call()
+    return time.perf_counter() - before
+
+
+def interleave(
+    calls: Mapping[str, Callable[[], Any]], plan: Plan, clock: Clock = elapsed
+) -> dict[str, list[float]]:
+    """Seconds of every turn of every call. A clock of one's own leaves out what a call only
+    prepares."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     start, rounds, turns = time.perf_counter(), 0, -1
     while turns and plan.goes_on(rounds, time.perf_counter() - start):
@@ -58,17 +70,17 @@ def interleave(calls: Mapping[str, Callable[[], object]], plan: Plan) -> dict[st
         for name, call in calls.items():
             if plan.sits_out(seconds[name], len(calls)):
                 continue
-            before = time.perf_counter()
-            call()
-            seconds[name].append(time.perf_counter() - before)
+            seconds[name].append(clock(call))
             turns += 1
         rounds += 1
     return seconds
 
 
-def best(calls: Mapping[str, Callable[[], object]], plan: Plan) -> dict[str, float]:
+def best(
+    calls: Mapping[str, Callable[[], Any]], plan: Plan, clock: Clock = elapsed
+) -> dict[str, float]:
     """Seconds of the best turn of each call."""
-    return {name: min(times) for name, times in interleave(calls, plan).items()}
+    return {name: min(times) for name, times in interleave(calls, plan, clock).items()}
 
 
 def median(calls: Mapping[str, Callable[[], object]], plan: Plan) -> dict[str, float]:

@@ -29,12 +29,17 @@ from ascender.cli.terminal import (
 from ascender.files import write
 
 app = typer.Typer(
-    help="Time the attention, its rivals, a layer, the backends or the import, on this machine.",
+    help="Time the attention, its rivals, a layer, a model, the backends or the import, here.",
     no_args_is_help=True,
     epilog="Example: ascender bench attention --quick",
 )
 Quick = Annotated[bool, typer.Option("--quick", help="About a minute: N up to 4096, few repeats.")]
+Shorter = Annotated[bool, typer.Option("--quick", help="Minutes: N up to 1024, few repeats.")]
 Causal = Annotated[bool, typer.Option("--causal", help="Causal attention.")]
+Works = Annotated[
+    list[str] | None,
+    typer.Option("--work", help="training, decode or generate (may be given again); else all."),
+]
 Memory = Annotated[bool, typer.Option(help="Measure peak memory too.")]
 
 
@@ -71,10 +76,7 @@ def _against_stock(
     from ascender.bench import attention as study
     from ascender.bench import show as terminal
 
-    if quick and lengths is not None:
-        raise typer.BadParameter(
-            f"{lengths!r} with --quick; expected one of the two", param_hint="--lengths"
-        )
+    _one_of_the_two(quick, lengths)
     if quick:
         plan = study.Study.quick(causal, repeats or 3, memory, name)
     else:
@@ -97,6 +99,33 @@ def layer(
 
     rows = _run(study, lengths, repeats, threads)
     _result("layer", rows, None if as_json else terminal.layer(rows))
+
+
+@app.command(epilog="Example: ascender bench model --lengths 128 --work decode")
+def model(
+    lengths: Lengths = None, quick: Shorter = False, work: Works = None, as_json: Json = False,
+    repeats: Repeats = None, threads: Threads = 1,
+) -> None:  # fmt: skip
+    """Tokens a second of whole models, training and generating, against the vanilla model.
+
+    ASCender per head, shared, with QK-norm and with a window, the vanilla variant of the same
+    size, and transformers' Llama. The whole run, up to N = 4096, takes an hour; --quick some
+    minutes, up to N = 1024.
+    """
+    from ascender.bench import model as study
+    from ascender.bench import show as terminal
+
+    _one_of_the_two(quick, lengths)
+    for name in work or ():
+        if name not in study.JOBS:
+            known = ", ".join(study.JOBS)
+            raise typer.BadParameter(f"{name!r}; expected one of {known}", param_hint="--work")
+    chosen, plan = study.QUICK if quick else (parse_lengths(lengths, study.LENGTHS), study.PLAN)
+    plan = plan if repeats is None else replace(plan, repeats=repeats)
+    torch.set_num_threads(threads)
+    with _timing() as say:
+        rows = study.run(chosen, plan, say, works=work or tuple(study.JOBS))
+    _result("model", rows, None if as_json else terminal.model(rows))
 
 
 @app.command(epilog="Example: ascender bench choose --lengths 64,256,1024")
@@ -147,6 +176,13 @@ def report(
         typer.echo(made.document(blocks), nl=False)
     for path, text in texts.items():
         typer.echo(f"wrote {write(path, text)}")
+
+
+def _one_of_the_two(quick: bool, lengths: str | None) -> None:
+    if quick and lengths is not None:
+        raise typer.BadParameter(
+            f"{lengths!r} with --quick; expected one of the two", param_hint="--lengths"
+        )
 
 
 @contextmanager
