@@ -41,12 +41,20 @@ class AscenderAttention(Attention, Source):
 
     name = "ascender"
     windows = True
+    of_context = ("k", "v", "z_k", "h_k")
     lam_align: float
     lam_sep: float
     lam_coh: float
     omega_align: Tensor
     omega_sep: Tensor
     omega_coh: Tensor
+    alpha_align: Tensor
+    alpha_coh: Tensor
+    log_tau_sep: Tensor
+    log_tau_coh: Tensor
+    delta: Tensor
+    log_kappa: Tensor
+    log_tau_score: Tensor
 
     def __init__(
         self, dim: int, heads: int, *, d_z: int = 16, d_a: int = 16,
@@ -74,24 +82,30 @@ class AscenderAttention(Attention, Source):
             self.U_context = nn.Linear(self.source, spaces * d_z, bias=False)
             self.P_context = nn.Linear(self.source, spaces * d_a, bias=False)
         if qk_norm:
-            self.log_gain = nn.Parameter(torch.full((heads,), 0.5 * math.log(self.head_dim)))
-        self._numbers(omega, 1 if numbers == "shared" else heads, spaces)
-        self.reset_geometry()
+            self.log_gain = nn.Parameter(torch.empty(heads))
+        self.omega = omega
+        size = 1 if numbers == "shared" else heads
+        for name in self.starts():
+            width = spaces if name in ("log_tau_sep", "log_tau_coh") else size
+            self.register_parameter(name, nn.Parameter(torch.empty(width)))
+        self.reset_parameters()
         self.rules()  # checks the options now, not at the first call
 
-    def _numbers(self, omega: float, size: int, spaces: int) -> None:
-        """The rules' learned numbers; positive ones as logarithms."""
+    def starts(self) -> dict[str, float]:
+        """Where the rules' learned numbers start; positive ones are logarithms."""
+        return {
+            **{f"omega_{rule}": self.omega for rule in RULES},
+            "alpha_align": 1.0, "alpha_coh": 1.0, "log_tau_sep": 0.0, "log_tau_coh": 0.0,
+            "delta": 0.2, "log_kappa": math.log(32.0), "log_tau_score": 0.0,
+        }  # fmt: skip
 
-        def number(value: float, size: int = size) -> nn.Parameter:
-            return nn.Parameter(torch.full((size,), float(value)))
-
-        for rule in RULES:
-            setattr(self, f"omega_{rule}", number(omega))
-        self.alpha_align, self.alpha_coh = number(1.0), number(1.0)
-        self.log_tau_sep, self.log_tau_coh = number(0.0, spaces), number(0.0, spaces)
-        self.delta = number(0.2)
-        self.log_kappa = number(math.log(32.0))
-        self.log_tau_score = number(0.0)
+    def reset_parameters(self) -> None:
+        """The numbers, and U; the other maps are torch's own."""
+        for name, value in self.starts().items():
+            nn.init.constant_(getattr(self, name), value)
+        if self.qk_norm:
+            nn.init.constant_(self.log_gain, 0.5 * math.log(self.head_dim))
+        self.reset_geometry()
 
     def reset_geometry(self) -> None:
         """U: entries of variance 1/(dim · d_z), so that tokens of unit variance lie √2 apart."""
