@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, no_type_check
 
 import torch
 from huggingface_hub.dataclasses import strict
@@ -23,7 +23,11 @@ PRESETS: dict[str, dict[str, int]] = {
     "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16},
 }
 
+# Names that transformers knows, which resemble ours.
+THEIRS = ("output_attentions", "num_labels", "attn_implementation", "position_embedding_type")
 
+
+@no_type_check  # transformers checks its fields, and knows of more than are written here
 @strict
 class AscenderConfig(PreTrainedConfig):
     """The sizes of a pre-norm Transformer and the attention, position and normaliser of its slot.
@@ -74,7 +78,7 @@ class AscenderConfig(PreTrainedConfig):
     def __post_init__(self, **kwargs: Any) -> None:
         own = [name for name in type(self).__annotations__ if name not in ("model_type",)]
         for name in kwargs:
-            if near := nearest(name, own):
+            if name not in THEIRS and (near := nearest(name, own)):
                 raise ValueError(f"unknown field {name!r}{near}")
         if self.num_key_value_heads is None:
             self.num_key_value_heads = self.num_attention_heads
@@ -95,13 +99,15 @@ class AscenderConfig(PreTrainedConfig):
             "num_attention_heads", "num_key_value_heads", "intermediate_size",
             "max_position_embeddings", "share_neighbours",
         ):  # fmt: skip
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise ValueError(f"{name} = {getattr(self, name)}; expected at least 1")
+            size = getattr(self, name)
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"{name} = {size!r}; expected an int of at least 1")
         for name in ("align_loss", "sep_loss", "coh_loss", "initializer_range", "norm_eps"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} = {getattr(self, name):g}; expected a number ≥ 0")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout = {self.dropout:g}; expected a number in [0, 1)")
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise ValueError(f"{name} = {value!r}; expected a number ≥ 0")
+        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout = {self.dropout!r}; expected a number in [0, 1)")
         for rule, value in (self.lam or {}).items():
             if rule not in RULES or not 0 <= value <= 1:
                 raise ValueError(

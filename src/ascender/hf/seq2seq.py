@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, no_type_check
 
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -21,6 +21,7 @@ from ascender.hf.modeling import AscenderModel, AscenderPreTrainedModel, refuse_
 from ascender.losses import LossWeights, collect
 
 
+@no_type_check  # transformers' fields are float32 by their types, bfloat16 in practice
 @dataclass
 class AscenderSeq2SeqOutput(Seq2SeqLMOutput):
     """transformers' own, and the named terms of every score, on demand."""
