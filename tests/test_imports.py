@@ -15,15 +15,15 @@ SOURCE = Path(ascender.__file__).parent
 # Data walks one way. What is not listed (compat, cli, bench …) comes after all of these.
 HOUSE = (
     "names", "lazy", "visibility", "geometry", "rules", "rules.alignment", "rules.separation",
-    "rules.cohesion", "numbers",
-    "schedule", "combine", "normalizers", "positions.base", "positions.rope",
-    "positions.alibi", "positions.t5", "positions.shaw", "positions.absolute", "positions",
-    "neighbours", "flock", "backends", "backends.by_hand", "backends.tiles", "backends.flash",
-    "backends.bags", "backends.active", "backends.dense", "backends.terms", "backends.compact",
-    "backends.fold", "backends.folded", "backends.windowed", "backends.token", "backends.decode",
-    "checks", "losses", "attention", "cache", "slot", "module", "baselines.vanilla",
-    "baselines.graph", "baselines.shuffled", "baselines.patterned", "baselines.longformer",
-    "baselines.bigbird", "baselines.linear", "baselines.performer", "baselines",
+    "rules.cohesion", "numbers", "schedule", "combine", "normalizers", "positions.base",
+    "positions.rope", "positions.alibi", "positions.t5", "positions.shaw", "positions.absolute",
+    "positions", "neighbours", "flock", "backends", "backends.by_hand", "backends.tiles",
+    "backends.flash", "backends.bags", "backends.active", "backends.dense", "backends.terms",
+    "backends.compact", "backends.fold", "backends.folded", "backends.windowed", "backends.token",
+    "backends.decode", "checks", "losses", "attention", "cache", "slot", "module",
+    "baselines.vanilla", "baselines.graph", "baselines.shuffled", "baselines.patterned",
+    "baselines.longformer", "baselines.bigbird", "baselines.linear", "baselines.performer",
+    "baselines",
 )  # fmt: skip
 
 

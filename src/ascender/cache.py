@@ -22,6 +22,14 @@ from ascender.rules import Rules
 from ascender.visibility import Visibility
 
 
+class Memory(dict[str, Tensor]):
+    """What a cross-attention made of its context: the next call with the same one finds it here."""
+
+    def reorder(self, index: Int[Tensor, "b"]) -> None:
+        """Follow the beams."""
+        self.update({name: t.index_select(0, index) for name, t in self.items()})
+
+
 class KVCache:
     """Named streams (B, ·, tokens, ·) of one attention layer: keys, values, and what else a row
     needs of its past. `len(cache)` is the number of tokens seen so far. Streams named in BY_COLUMN

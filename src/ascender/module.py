@@ -39,6 +39,7 @@ class AscenderAttention(Attention, Numbers, Source):
 
     name = "ascender"
     windows = True
+    of_context = ("k", "v", "z_k", "h_k")
 
     def __init__(
         self, dim: int, heads: int, *, d_z: int = 16, d_a: int = 16,
@@ -66,10 +67,17 @@ class AscenderAttention(Attention, Numbers, Source):
             self.U_context = nn.Linear(self.source, spaces * d_z, bias=False)
             self.P_context = nn.Linear(self.source, spaces * d_a, bias=False)
         if qk_norm:
-            self.log_gain = nn.Parameter(torch.full((heads,), 0.5 * math.log(self.head_dim)))
+            self.log_gain = nn.Parameter(torch.empty(heads))
         self.make_numbers(omega, 1 if numbers == "shared" else heads, spaces)
-        self.reset_geometry()
+        self.reset_parameters()
         self.rules()  # checks the options now, not at the first call
+
+    def reset_parameters(self) -> None:
+        """The numbers, and U; the other maps are torch's own."""
+        self.reset_numbers()
+        if self.qk_norm:
+            nn.init.constant_(self.log_gain, 0.5 * math.log(self.head_dim))
+        self.reset_geometry()
 
     def reset_geometry(self) -> None:
         """U as it starts."""

@@ -92,7 +92,12 @@ class ScalableSoftmax(Normalizer):
             raise ValueError(f"heads = {heads!r}; expected an int ≥ 1")
         if not isinstance(s, int | float) or not 0 < s < math.inf:
             raise ValueError(f"s = {s!r}; expected a positive number")
-        self.log_s = nn.Parameter(torch.full((heads,), math.log(s)))
+        self.s = s
+        self.log_s = nn.Parameter(torch.empty(heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.log_s, math.log(self.s))
 
     def sharpen(
         self, q: Float[Tensor, "B H N d"], n: Int[Tensor, "#B #H #N 1"]

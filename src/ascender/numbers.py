@@ -31,20 +31,34 @@ class Numbers:
     omega_align: Tensor
     omega_sep: Tensor
     omega_coh: Tensor
+    alpha_align: Tensor
+    alpha_coh: Tensor
+    log_tau_sep: Tensor
+    log_tau_coh: Tensor
+    delta: Tensor
+    log_kappa: Tensor
+    log_tau_score: Tensor
 
     def make_numbers(self, omega: float, size: int, spaces: int) -> None:
-        """`size` values of each, `spaces` of the kernel widths."""
+        """`size` values of each, `spaces` of the kernel widths; reset_numbers fills them."""
+        self.omega = omega
+        for name in self.starts():
+            width = spaces if name in ("log_tau_sep", "log_tau_coh") else size
+            setattr(self, name, nn.Parameter(torch.empty(width)))
+        self.reset_numbers()
 
-        def number(value: float, size: int = size) -> nn.Parameter:
-            return nn.Parameter(torch.full((size,), float(value)))
+    def starts(self) -> dict[str, float]:
+        """Where the learned numbers start."""
+        return {
+            **{f"omega_{rule}": self.omega for rule in RULES},
+            "alpha_align": 1.0, "alpha_coh": 1.0, "log_tau_sep": 0.0, "log_tau_coh": 0.0,
+            "delta": 0.2, "log_kappa": math.log(32.0), "log_tau_score": 0.0,
+        }  # fmt: skip
 
-        for rule in RULES:
-            setattr(self, f"omega_{rule}", number(omega))
-        self.alpha_align, self.alpha_coh = number(1.0), number(1.0)
-        self.log_tau_sep, self.log_tau_coh = number(0.0, spaces), number(0.0, spaces)
-        self.delta = number(0.2)
-        self.log_kappa = number(math.log(32.0))
-        self.log_tau_score = number(0.0)
+    def reset_numbers(self) -> None:
+        """The numbers as they start."""
+        for name, value in self.starts().items():
+            nn.init.constant_(getattr(self, name), value)
 
     def _omega(self, rule: str) -> Tensor:
         """ω, 0 in the heads that have another role."""

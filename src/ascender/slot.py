@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from ascender.cache import KVCache
+from ascender.cache import KVCache, Memory
 from ascender.checks import check_other, look
 from ascender.combine import Bias, Parts, add_bias
 from ascender.normalizers import NORMALIZERS, Normalizer
@@ -82,6 +82,7 @@ class Attention(nn.Module, ABC):
     softmax_only = False  # whether it never has the scores to normalise otherwise
     decodes = True  # with a cache
     crosses = True  # keys from another sequence
+    of_context: tuple[str, ...] = ("k", "v")  # what `project` makes of it
 
     def __init__(
         self, dim: int, heads: int, *, head_dim: int | None = None, kv_heads: int | None = None,
@@ -175,26 +176,27 @@ class Attention(nn.Module, ABC):
         return_parts: bool = False,
         return_neighbours: bool = False,
     ) -> Any:
-        """y, or (y, Parts) with return_parts, or (y, index lists) with return_neighbours.
+        """y, or (y, Parts) with return_parts, or (y, index lists) with return_neighbours, or
+        (y, Parts, index lists).
 
         context    keys come from here instead of x: cross-attention; positions that act in the
                    attention (rope, alibi, t5, shaw) have no say there
         mask       bool, True = may attend: (B, M) for padding, or broadcastable to (B, H, N, M)
         other      an additive bias that broadcasts to (B, H, N, M), or LowRank
         neighbours index lists to go by (ascender, graph), such as another layer's
-        cache      x are the next tokens; attends causally to them and to all that it holds
+        cache      x are the next tokens; attends causally to them and to all that it holds. With
+                   a context: a Memory, so that its keys are made once
         positions  (N,) or (B, N), for rope and the absolute ones, where not 0, 1, 2 …
         """
         call = self.call(x, context, causal, mask, other, neighbours, cache, positions)
         if backend is not None:
             call = replace(call, backend=backend)
-        if return_parts:
-            out, parts = self.parts(call)
-            return self._merge(out), parts
         if return_neighbours:
             call = replace(call, neighbours=self.neighbours_of(call))
-        y = self._merge(self.mix(call))
-        return (y, call.neighbours) if return_neighbours else y
+        out, *parts = self.parts(call) if return_parts else (self.mix(call),)
+        near = [call.neighbours] if return_neighbours else []
+        y = self._merge(out)
+        return (y, *parts, *near) if parts or near else y
 
     def call(
         self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None,
@@ -203,12 +205,13 @@ class Attention(nn.Module, ABC):
     ) -> Call:  # fmt: skip
         """The pass that a forward asks for, checked."""
         self._check_tokens(x, context, cache)
+        memory, cache = (cache, None) if isinstance(cache, Memory) else (None, cache)
         start = 0 if cache is None else len(cache)
         where = positions
         if where is None:
             where = torch.arange(start, start + x.shape[1], device=x.device)
         x = self.position.embed(x, where)
-        made = self.project(x, context)
+        made = self.project(x, context) if memory is None else self._known(x, context, memory)
         if context is None:
             rotated = self.position.rotate(made["k"], where)
             if rotated is not made["k"]:
@@ -248,6 +251,16 @@ class Attention(nn.Module, ABC):
         T = self.normalizer.temperature
         return q if T == 1 else q / T
 
+    def _known(self, x: Tensor, context: Tensor | None, memory: Memory) -> dict[str, Any]:
+        """The same, with what is known of the context: it is looked at once, then for its first
+        token only."""
+        assert context is not None
+        if memory:
+            return {**self.project(x, context[:, :1]), **memory}
+        made = self.project(x, context)
+        memory.update({name: made[name] for name in self.of_context})
+        return made
+
     def new_cache(self) -> Any:
         """An empty cache for decoding: bounded where there is a window."""
         return KVCache(window=self.window, n_global=self.n_global)
@@ -269,13 +282,19 @@ class Attention(nn.Module, ABC):
             raise ValueError(f"no context; expected keys of width {self.source} (context_dim)")
         if cache is None:
             return
-        if not self.decodes:
+        if not self.decodes and context is None:
             raise Unsupported(
                 f"{self.name} attention cannot decode with a cache; expected cache=None and the "
                 "whole sequence"
             )
+        if isinstance(cache, Memory) and context is None:
+            raise ValueError("cache is Memory, without a context; expected new_cache()")
+        if context is not None and not isinstance(cache, Memory):
+            raise ValueError(
+                f"cache is {type(cache).__name__}; expected no context with it, or Memory()"
+            )
         if context is not None:
-            raise ValueError("cache serves self-attention; expected no context with it")
+            return
         window = getattr(cache, "window", None)
         if window != self.window and self.window is not None:
             raise ValueError(f"the cache has window {window}; expected {self.window}")

@@ -34,7 +34,11 @@ class GraphBias(Vanilla):
         super().__init__(dim, heads, **options)
         self.max_distance = max_distance
         # entries: self, 1 … max_distance edges, further
-        self.table = nn.Parameter(torch.zeros(heads, max_distance + 2))
+        self.table = nn.Parameter(torch.empty(heads, max_distance + 2))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.table)
 
     def bias(self, call: Call, other: Bias) -> Bias:
         B, H, N = call.q.shape[:3]

@@ -234,6 +234,12 @@ class StateCache:
         if isinstance(self.real, Tensor):
             self.real = self.real.index_select(0, index)
 
+    @property
+    def batch(self) -> int:
+        """How many sequences."""
+        assert self.state is not None
+        return self.state[0].shape[0]
+
     def nbytes(self) -> int:
         """Memory of the state: the same after every token."""
         return sum(t.numel() * t.element_size() for t in self.state or ())

@@ -119,6 +119,7 @@ class Patterned(Attention):
 
     serves = ("embed", "rotate", "bias")
     softmax_only = True
+    crosses = False
 
     @abstractmethod
     def visible(self, vis: Visibility) -> Bool[Tensor, "#B #H n M"]:

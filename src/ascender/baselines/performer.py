@@ -33,11 +33,15 @@ def orthogonal_gaussian(m: int, d: int, seed: int) -> Float[Tensor, "m d"]:
     if m < 1 or d < 1:
         raise ValueError(f"features = {m} in width {d}; expected at least 1 of each")
     random = torch.Generator().manual_seed(seed)
+
+    def normal(rows: int) -> Tensor:
+        return torch.randn(rows, d, generator=random, dtype=torch.float64, device="cpu")
+
     blocks = []
     for _ in range(-(-m // d)):
-        Q, R = torch.linalg.qr(torch.randn(d, d, generator=random, dtype=torch.float64))
+        Q, R = torch.linalg.qr(normal(d))
         blocks.append((Q * R.diagonal().sign()).mT)  # with these signs Q is uniform
-    norms = torch.randn(m, d, generator=random, dtype=torch.float64).norm(dim=-1, keepdim=True)
+    norms = normal(m).norm(dim=-1, keepdim=True)
     return (norms * torch.cat(blocks)[:m]).float()
 
 
@@ -111,7 +115,11 @@ class Performer(FeatureAttention):
         self, dim: int, heads: int, *, features: int = 256, seed: int = 0, **options: Any
     ) -> None:
         super().__init__(dim, heads, **options)
+        self.seed = seed
         self.register_buffer("omega", orthogonal_gaussian(features, self.head_dim, seed))
+
+    def reset_parameters(self) -> None:
+        self.redraw(self.seed)
 
     def features(
         self, q: Float[Tensor, "B H N d"], k: Float[Tensor, "B G M d"]

@@ -9,17 +9,19 @@ from jaxtyping import Int
 from torch import Tensor
 from transformers import Cache as HFCache
 
+from ascender.cache import Memory
 from ascender.slot import Attention
 
 
 class AscenderCache(HFCache):
     """One cache a layer, of the kind its attention makes (bounded where there is a window), and in
-    an encoder–decoder what the cross-attentions made of the encoder's states."""
+    an encoder–decoder what each cross-attention made of the encoder's states."""
 
-    is_compileable = False
+    is_compileable = is_croppable = False
 
     def __init__(self, attentions: list[Attention]) -> None:
         self.own: list[Any] = [a.new_cache() for a in attentions]
+        self.cross = [Memory() for _ in attentions]
         self.layers: list[Any] = []  # transformers' own kind of layer: none
 
     def __len__(self) -> int:
@@ -32,20 +34,32 @@ class AscenderCache(HFCache):
         """Tokens seen so far."""
         return len(self.own[layer_idx])
 
+    def nbytes(self) -> int:
+        """Memory of all layers; what was made of an encoder's states apart."""
+        return sum(cache.nbytes() for cache in self.own)
+
     def reorder_cache(self, beam_idx: Int[Tensor, "b"]) -> None:
         """Follow the beams."""
-        for cache in self.own:
+        for cache in (*self.own, *self.cross):
             cache.reorder(beam_idx)
 
+    batch_select_indices = reorder_cache
+
     def batch_repeat_interleave(self, repeats: int) -> None:
-        for cache in self.own:
-            cache.reorder(torch.arange(cache.batch).repeat_interleave(repeats))
+        """Every sequence `repeats` times."""
+        if self.get_seq_length():
+            self.reorder_cache(torch.arange(self.batch_size).repeat_interleave(repeats))
 
-    def batch_select_indices(self, indices: Int[Tensor, "b"]) -> None:
-        self.reorder_cache(indices)
+    @property
+    def batch_size(self) -> int:
+        """How many sequences; −1 before the first."""
+        return self.own[0].batch if self.get_seq_length() else -1
 
-    def crop(self, max_length: int) -> None:
+    def crop(self, tokens_to_remove: int) -> None:
         raise NotImplementedError(
             "an AscenderCache cannot forget its newest tokens; expected greedy, sampling or beam "
             "search, without an assistant model"
         )
+
+    def reset(self) -> None:
+        raise NotImplementedError("expected a new cache: model.new_cache()")

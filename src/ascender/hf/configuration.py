@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, no_type_check
 
 import torch
 from huggingface_hub.dataclasses import strict
@@ -12,6 +12,7 @@ from ascender.baselines import ATTENTIONS, attention, options_of
 from ascender.names import lookup, nearest
 from ascender.normalizers import NORMALIZERS, Normalizer, normalizer
 from ascender.positions import POSITIONS, Position, position
+from ascender.rules import RULES
 from ascender.schedule import LossWeights
 from ascender.slot import Attention
 
@@ -22,7 +23,11 @@ PRESETS: dict[str, dict[str, int]] = {
     "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16},
 }
 
+# Names that transformers knows, which resemble ours.
+THEIRS = ("output_attentions", "num_labels", "attn_implementation", "position_embedding_type")
 
+
+@no_type_check  # transformers checks its fields, and knows of more than are written here
 @strict
 class AscenderConfig(PreTrainedConfig):
     """The sizes of a pre-norm Transformer and the attention, position and normaliser of its slot.
@@ -31,6 +36,8 @@ class AscenderConfig(PreTrainedConfig):
     …_options                                what each takes beyond its sizes, such as {"k": 8}
     cross_attention                          of a decoder; None: `attention` where it can
     share_neighbours                         layers that go by one search for neighbours
+    dropout                                  on what a block adds; on the weights: in the options
+    lam                                      λ of the rules where not 1, as a schedule left them
     align_loss, sep_loss, coh_loss           weights of the auxiliary losses, off at 0
     """
 
@@ -53,6 +60,7 @@ class AscenderConfig(PreTrainedConfig):
     normalizer_options: dict[str, Any] | None = None
     cross_attention: str | None = None
     share_neighbours: int = 1
+    lam: dict[str, float] | None = None
     align_loss: float = 0.0
     sep_loss: float = 0.0
     coh_loss: float = 0.0
@@ -70,7 +78,7 @@ class AscenderConfig(PreTrainedConfig):
     def __post_init__(self, **kwargs: Any) -> None:
         own = [name for name in type(self).__annotations__ if name not in ("model_type",)]
         for name in kwargs:
-            if near := nearest(name, own):
+            if name not in THEIRS and (near := nearest(name, own)):
                 raise ValueError(f"unknown field {name!r}{near}")
         if self.num_key_value_heads is None:
             self.num_key_value_heads = self.num_attention_heads
@@ -88,23 +96,42 @@ class AscenderConfig(PreTrainedConfig):
         """Every field, by name; the slot by filling it once, without memory."""
         for name in (
             "vocab_size", "hidden_size", "num_hidden_layers", "num_decoder_layers",
-            "num_attention_heads", "max_position_embeddings", "share_neighbours",
+            "num_attention_heads", "num_key_value_heads", "intermediate_size",
+            "max_position_embeddings", "share_neighbours",
         ):  # fmt: skip
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise ValueError(f"{name} = {getattr(self, name)}; expected at least 1")
-        for name in ("align_loss", "sep_loss", "coh_loss"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} = {getattr(self, name):g}; expected 0 or more")
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"num_attention_heads = {self.num_attention_heads}; expected a divisor of "
-                f"hidden_size = {self.hidden_size}"
-            )
+            size = getattr(self, name)
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"{name} = {size!r}; expected an int of at least 1")
+        for name in ("align_loss", "sep_loss", "coh_loss", "initializer_range", "norm_eps"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise ValueError(f"{name} = {value!r}; expected a number ≥ 0")
+        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout = {self.dropout!r}; expected a number in [0, 1)")
+        for rule, value in (self.lam or {}).items():
+            if rule not in RULES or not 0 <= value <= 1:
+                raise ValueError(
+                    f"lam[{rule!r}] = {value!r}; expected numbers in [0, 1] for {', '.join(RULES)}"
+                )
+        for name, whole in (
+            ("num_attention_heads", "hidden_size"), ("num_key_value_heads", "num_attention_heads"),
+        ):  # fmt: skip
+            if getattr(self, whole) % getattr(self, name):
+                raise ValueError(
+                    f"{name} = {getattr(self, name)}; expected a divisor of {whole} = "
+                    f"{getattr(self, whole)}"
+                )
         lookup("attention", self.attention, ATTENTIONS)
         lookup("position", self.position, POSITIONS)
         lookup("normalizer", self.normalizer, NORMALIZERS)
         if self.cross_attention is not None:
-            lookup("cross_attention", self.cross_attention, ATTENTIONS)
+            kind = lookup("cross_attention", self.cross_attention, ATTENTIONS)
+            if not kind.crosses:
+                fit = ", ".join(name for name, kind in ATTENTIONS.items() if kind.crosses)
+                raise ValueError(
+                    f"cross_attention = {self.cross_attention!r}, which has no place for another "
+                    f"sequence; expected one of {fit}"
+                )
         with torch.device("meta"):
             self.make_attention(self.make_position())
 
@@ -125,19 +152,23 @@ class AscenderConfig(PreTrainedConfig):
             self.normalizer, heads=self.num_attention_heads, **(self.normalizer_options or {})
         )
 
-    def make_attention(self, where: Position | None, cross: bool = False) -> Attention:
+    def make_attention(
+        self, where: Position | None, cross: bool = False, layer: int = 0
+    ) -> Attention:
         """A layer's attention. An absolute position is added once, at the bottom of the stack, so
-        the layers have none of it."""
+        the layers have none of it. What is drawn at random (Performer, BigBird, the shuffled
+        control) is drawn anew for every layer."""
         name, options = self.attention, dict(self.attention_options or {})
         if cross:
             name = self.cross_attention or (name if ATTENTIONS[name].crosses else "vanilla")
-            known = options_of(ATTENTIONS[name])
-            options = {key: value for key, value in options.items() if key in known}
-            options = {key: o for key, o in options.items() if key not in ("window", "n_global")}
+            known = [o for o in options_of(ATTENTIONS[name]) if o not in ("window", "n_global")]
+            options = {option: value for option, value in options.items() if option in known}
             where = None
+        if "seed" in options_of(ATTENTIONS[name]):
+            options["seed"] = options.get("seed", 0) + layer
         return attention(
             name, self.hidden_size, self.num_attention_heads, kv_heads=self.num_key_value_heads,
-            position=where, normalizer=self.make_normalizer(), dropout=self.dropout, **options,
+            position=where, normalizer=self.make_normalizer(), **options,
         )  # fmt: skip
 
     def loss_weights(self) -> LossWeights:

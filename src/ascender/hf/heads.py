@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import GenerationMixin
+from transformers.generation import GenerationMode
+from transformers.utils.generic import can_return_tuple
 
+from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
 from ascender.hf.modeling import AscenderModel, AscenderOutput, AscenderPreTrainedModel
 from ascender.losses import collect
+
+IGNORED = -100  # transformers' label that does not count
+
+
+class Generates:
+    """generate() with a cache of the model's own kind."""
+
+    _supported_generation_modes = [
+        GenerationMode.GREEDY_SEARCH,
+        GenerationMode.SAMPLE,
+        GenerationMode.BEAM_SEARCH,
+        GenerationMode.BEAM_SAMPLE,
+    ]
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False  # the model makes its own
 
 
 class _Head(AscenderPreTrainedModel):
@@ -20,27 +42,56 @@ class _Head(AscenderPreTrainedModel):
     causal = False
 
     def __init__(self, config: AscenderConfig) -> None:
-        if self.causal:
-            config.is_decoder = True
+        if config.is_decoder != self.causal:  # the caller's config stays as it is
+            config = copy(config)
+            config.is_decoder = self.causal
         super().__init__(config)
         self.loss_weights = config.loss_weights()
-        self.model = AscenderModel(config, decoder=self.causal)
+        self.model = AscenderModel(config)
 
-    def run(self, labels: Tensor | None, **inputs: Any) -> tuple[AscenderOutput, Tensor | None]:
+    def run(
+        self, labels: Tensor | None, inputs: dict[str, Any]
+    ) -> tuple[AscenderOutput, Tensor | None]:
         """The model's outputs, and the auxiliary losses where there is a loss to add them to."""
         if labels is None or not self.loss_weights:
-            return self.model(**inputs), None
+            return self.model(**inputs, return_dict=True), None
         with collect(self.model, self.loss_weights) as found:
-            outputs = self.model(**inputs)
+            outputs = self.model(**inputs, return_dict=True)
         return outputs, found.total()
 
 
-def _add(loss: Tensor, more: Tensor | None) -> Tensor:
-    return loss if more is None else loss + more.to(loss.dtype)
+def finish(
+    outputs: AscenderOutput, logits: Tensor, task: Tensor | None, more: Tensor | None,
+    share: Tensor | float = 1.0,
+) -> AscenderOutput:  # fmt: skip
+    """loss = (task + auxiliary) · share."""
+    loss = task if task is None or more is None else task + more.to(task.dtype)
+    return AscenderOutput(
+        loss=None if loss is None else loss * share, logits=logits,
+        past_key_values=outputs.past_key_values, hidden_states=outputs.hidden_states,
+        attentions=outputs.attentions, parts=outputs.parts,
+    )  # fmt: skip
 
 
-class AscenderForCausalLM(_Head, GenerationMixin):
-    """The next token. Generates, with a cache of its own kind."""
+def share(labels: Tensor | None, items: Tensor | int | None) -> Tensor | float:
+    """Of the labels that a step counts, those in this call: 1 where the trainer does not say. So
+    the sum over accumulated batches is the mean over the step."""
+    if labels is None or items is None:
+        return 1.0
+    return (labels != IGNORED).sum() / items
+
+
+def cross_entropy(logits: Float[Tensor, "B N c"], labels: Int[Tensor, "B N"]) -> Float[Tensor, ""]:
+    """The mean over the labels that count; 0 where none does."""
+    labels = labels.to(logits.device)
+    total = F.cross_entropy(
+        logits.flatten(0, 1).float(), labels.flatten(), reduction="sum", ignore_index=IGNORED
+    )
+    return total / (labels != IGNORED).sum().clamp_min(1)
+
+
+class AscenderForCausalLM(_Head, Generates, GenerationMixin):
+    """The next token."""
 
     causal = True
     _tied_weights_keys = {"lm_head.weight": "model.embed_tokens.weight"}
@@ -50,28 +101,42 @@ class AscenderForCausalLM(_Head, GenerationMixin):
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        return False  # the model makes its own
+    def new_cache(self) -> AscenderCache:
+        """An empty one, to generate in several calls."""
+        return self.model.new_cache()
 
+    @can_return_tuple
     def forward(
         self,
         input_ids: Int[Tensor, "B N"] | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Int[Tensor, "..."] | None = None,
+        past_key_values: AscenderCache | None = None,
+        inputs_embeds: Float[Tensor, "B N dim"] | None = None,
         labels: Int[Tensor, "B N"] | None = None,
-        logits_to_keep: int = 0,
+        use_cache: bool | None = None,
+        neighbours: Int[Tensor, "..."] | None = None,
+        logits_to_keep: int | Int[Tensor, "n"] = 0,
+        num_items_in_batch: Tensor | int | None = None,
         **inputs: Any,
     ) -> AscenderOutput:
         """`labels`: the tokens themselves, −100 where none counts; shifted here."""
-        if labels is not None:
-            inputs["use_cache"] = False
-        outputs, more = self.run(labels, input_ids=input_ids, **inputs)
+        if labels is not None and use_cache is None:
+            use_cache = False
+        outputs, more = self.run(labels, {
+            "input_ids": input_ids, "attention_mask": attention_mask, "use_cache": use_cache,
+            "position_ids": position_ids, "past_key_values": past_key_values,
+            "inputs_embeds": inputs_embeds, "neighbours": neighbours, **inputs,
+        })  # fmt: skip
+        keep = logits_to_keep
+        kept = slice(-keep, None) if isinstance(keep, int) and keep else keep
         states = outputs.last_hidden_state
-        outputs.logits = self.lm_head(states[:, -logits_to_keep:] if logits_to_keep else states)
-        if labels is not None:
-            outputs.loss = _add(
-                self.loss_function(outputs.logits, labels, vocab_size=self.config.vocab_size), more
-            )
-        return outputs
+        logits = self.lm_head(states if isinstance(kept, int) else states[:, kept])
+        if labels is None:
+            return finish(outputs, logits, None, None)
+        later = labels[:, 1:]
+        task = cross_entropy(logits[:, :-1], later)
+        return finish(outputs, logits, task, more, share(later, num_items_in_batch))
 
 
 class AscenderForMaskedLM(_Head):
@@ -84,20 +149,27 @@ class AscenderForMaskedLM(_Head):
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
+    @can_return_tuple
     def forward(
         self,
         input_ids: Int[Tensor, "B N"] | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Int[Tensor, "..."] | None = None,
+        inputs_embeds: Float[Tensor, "B N dim"] | None = None,
         labels: Int[Tensor, "B N"] | None = None,
+        neighbours: Int[Tensor, "..."] | None = None,
+        num_items_in_batch: Tensor | int | None = None,
         **inputs: Any,
     ) -> AscenderOutput:
         """`labels`: −100 but where a token is to be told."""
-        outputs, more = self.run(labels, input_ids=input_ids, **inputs)
-        outputs.logits = self.lm_head(outputs.last_hidden_state)
-        if labels is not None:
-            outputs.loss = _add(
-                F.cross_entropy(outputs.logits.flatten(0, 1).float(), labels.flatten()), more
-            )
-        return outputs
+        outputs, more = self.run(labels, {
+            "input_ids": input_ids, "attention_mask": attention_mask,
+            "position_ids": position_ids, "inputs_embeds": inputs_embeds,
+            "neighbours": neighbours, **inputs,
+        })  # fmt: skip
+        logits = self.lm_head(outputs.last_hidden_state)
+        task = None if labels is None else cross_entropy(logits, labels)
+        return finish(outputs, logits, task, more, share(labels, num_items_in_batch))
 
 
 class AscenderForTokenClassification(_Head):
@@ -109,23 +181,31 @@ class AscenderForTokenClassification(_Head):
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
+    @can_return_tuple
     def forward(
         self,
         input_ids: Int[Tensor, "B N"] | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Int[Tensor, "..."] | None = None,
+        inputs_embeds: Float[Tensor, "B N dim"] | None = None,
         labels: Int[Tensor, "B N"] | None = None,
+        neighbours: Int[Tensor, "..."] | None = None,
+        num_items_in_batch: Tensor | int | None = None,
         **inputs: Any,
     ) -> AscenderOutput:
-        outputs, more = self.run(labels, input_ids=input_ids, **inputs)
-        outputs.logits = self.classifier(self.dropout(outputs.last_hidden_state))
-        if labels is not None:
-            outputs.loss = _add(
-                F.cross_entropy(outputs.logits.flatten(0, 1).float(), labels.flatten()), more
-            )
-        return outputs
+        """`labels`: class indices, −100 where none counts."""
+        outputs, more = self.run(labels, {
+            "input_ids": input_ids, "attention_mask": attention_mask,
+            "position_ids": position_ids, "inputs_embeds": inputs_embeds,
+            "neighbours": neighbours, **inputs,
+        })  # fmt: skip
+        logits = self.classifier(self.dropout(outputs.last_hidden_state))
+        task = None if labels is None else cross_entropy(logits, labels)
+        return finish(outputs, logits, task, more, share(labels, num_items_in_batch))
 
 
 class AscenderForSequenceClassification(_Head):
-    """A label for the whole: the mean of its real tokens' states."""
+    """A label for the whole: from the mean of its real tokens' states."""
 
     def __init__(self, config: AscenderConfig) -> None:
         super().__init__(config)
@@ -133,28 +213,36 @@ class AscenderForSequenceClassification(_Head):
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
+    @can_return_tuple
     def forward(
         self,
         input_ids: Int[Tensor, "B N"] | None = None,
-        labels: Tensor | None = None,
         attention_mask: Tensor | None = None,
+        position_ids: Int[Tensor, "..."] | None = None,
+        inputs_embeds: Float[Tensor, "B N dim"] | None = None,
+        labels: Tensor | None = None,
+        neighbours: Int[Tensor, "..."] | None = None,
+        num_items_in_batch: Tensor | int | None = None,
         **inputs: Any,
     ) -> AscenderOutput:
-        """`labels`: class indices, or numbers where num_labels = 1 (regression)."""
-        outputs, more = self.run(
-            labels, input_ids=input_ids, attention_mask=attention_mask, **inputs
-        )
+        """`labels`: class indices; numbers where num_labels = 1 (regression); rows of 0 and 1 as
+        floats for several labels at once; or what config.problem_type says."""
+        outputs, more = self.run(labels, {
+            "input_ids": input_ids, "attention_mask": attention_mask,
+            "position_ids": position_ids, "inputs_embeds": inputs_embeds,
+            "neighbours": neighbours, **inputs,
+        })  # fmt: skip
         pooled = mean(outputs.last_hidden_state, attention_mask)
-        outputs.logits = self.classifier(self.dropout(pooled))
-        if labels is not None:
-            outputs.loss = _add(self._loss(outputs.logits.float(), labels), more)
-        return outputs
+        logits = self.classifier(self.dropout(pooled))
+        task = None if labels is None else self.task_loss(logits.float(), labels)
+        return finish(outputs, logits, task, more, share(labels, num_items_in_batch))
 
-    def _loss(self, logits: Float[Tensor, "B c"], labels: Tensor) -> Tensor:
-        if self.config.num_labels == 1:
-            return F.mse_loss(logits.squeeze(-1), labels.to(logits.dtype).view(-1))
-        if labels.is_floating_point():
-            return F.binary_cross_entropy_with_logits(logits, labels)
+    def task_loss(self, logits: Float[Tensor, "B c"], labels: Tensor) -> Float[Tensor, ""]:
+        kind = self.config.problem_type
+        if kind == "regression" or (kind is None and self.config.num_labels == 1):
+            return F.mse_loss(logits, labels.to(logits.dtype).view_as(logits))
+        if kind == "multi_label_classification" or (kind is None and labels.is_floating_point()):
+            return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
         return F.cross_entropy(logits, labels.view(-1))
 
 
@@ -162,5 +250,5 @@ def mean(x: Float[Tensor, "B N dim"], mask: Tensor | None) -> Float[Tensor, "B d
     """Over the real tokens."""
     if mask is None:
         return x.mean(1)
-    real = mask.to(x.dtype).unsqueeze(-1)
-    return (x * real).sum(1) / real.sum(1).clamp_min(1)
+    real = mask.to(torch.bool).unsqueeze(-1)
+    return torch.where(real, x, 0).sum(1) / real.sum(1).clamp_min(1)

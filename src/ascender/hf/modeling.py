@@ -10,6 +10,7 @@ them over), so a baseline is the same model with one word changed.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -20,12 +21,21 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.utils import ModelOutput
+from transformers.utils.generic import can_return_tuple
 
+from ascender.cache import Memory
 from ascender.combine import Parts
 from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
-from ascender.module import AscenderAttention
+from ascender.names import nearest
+from ascender.normalizers import Normalizer
 from ascender.positions import Position
+from ascender.rules import RULES
+from ascender.schedule import set_lam
+from ascender.slot import Attention
+
+# What tokenizers, trainers and generate() hand to any model, and this one has no use for.
+UNUSED = ("token_type_ids", "cache_position", "num_items_in_batch", "return_dict", "is_causal")
 
 
 @dataclass
@@ -38,7 +48,9 @@ class AscenderOutput(ModelOutput):
     past_key_values: AscenderCache | None = None
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
+    cross_attentions: tuple[Tensor, ...] | None = None
     parts: tuple[Parts, ...] | None = None
+    cross_parts: tuple[Parts, ...] | None = None
 
 
 class SwiGLU(nn.Module):
@@ -57,13 +69,17 @@ class SwiGLU(nn.Module):
 class Block(GradientCheckpointingLayer):
     """x + attention(norm(x)), in a decoder x + attention(norm(x), encoder's states), x + mlp."""
 
-    def __init__(self, config: AscenderConfig, where: Position | None, cross: bool = False) -> None:
+    def __init__(
+        self, config: AscenderConfig, where: Position | None, layer: int, cross: bool = False
+    ) -> None:
         super().__init__()
         dim, eps = config.hidden_size, config.norm_eps
         self.attention_norm = nn.RMSNorm(dim, eps=eps)
-        self.attention = config.make_attention(where)
+        self.attention = config.make_attention(where, layer=layer)
+        if where is not None:
+            lend(self.attention, where)
         self.cross_norm = nn.RMSNorm(dim, eps=eps) if cross else None
-        self.cross = config.make_attention(None, cross=True) if cross else None
+        self.cross = config.make_attention(None, cross=True, layer=layer) if cross else None
         self.mlp_norm = nn.RMSNorm(dim, eps=eps)
         assert config.intermediate_size is not None  # the config fills it in
         self.mlp = SwiGLU(dim, config.intermediate_size)
@@ -71,16 +87,27 @@ class Block(GradientCheckpointingLayer):
 
     def forward(
         self, x: Tensor, *, context: Tensor | None = None, context_mask: Tensor | None = None,
-        want: str | None = None, **how: Any,
-    ) -> tuple[Tensor, Any]:  # fmt: skip
-        """(x, what was wanted of the attention: None, "parts" or "neighbours")."""
-        extra = {f"return_{want}": True} if want else {}
-        y = self.attention(self.attention_norm(x), **how, **extra)
-        y, found = y if want else (y, None)
+        memory: Memory | None = None, parts: bool = False, near: bool = False, **how: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:  # fmt: skip
+        """(x, what was wanted of it: `parts` and `cross_parts`, `near`)."""
+        asked = {"return_parts": parts, "return_neighbours": near}
+        y = self.attention(self.attention_norm(x), **how, **asked)
+        y, *more = y if parts or near else (y,)
+        found = dict(zip(["parts"] * parts + ["near"] * near, more, strict=True))
         x = x + self.dropout(y)
         if self.cross is not None and self.cross_norm is not None and context is not None:
-            x = x + self.dropout(self.cross(self.cross_norm(x), context, mask=context_mask))
+            y = self.cross(
+                self.cross_norm(x), context, mask=context_mask, cache=memory, return_parts=parts
+            )
+            y, found["cross_parts"] = y if parts else (y, None)
+            x = x + self.dropout(y)
         return x + self.dropout(self.mlp(self.mlp_norm(x))), found
+
+
+def lend(attention: Attention, where: Position) -> None:
+    """The stack owns its position and saves it once; a layer only has the use of it."""
+    del attention.position
+    attention.__dict__["position"] = where
 
 
 class AscenderPreTrainedModel(PreTrainedModel):
@@ -88,7 +115,6 @@ class AscenderPreTrainedModel(PreTrainedModel):
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
     _no_split_modules = ["Block"]
-    _supports_sdpa = True
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -99,8 +125,18 @@ class AscenderPreTrainedModel(PreTrainedModel):
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.RMSNorm):
             nn.init.ones_(module.weight)
-        elif isinstance(module, AscenderAttention):
-            module.reset_geometry()  # U has a width of its own
+        elif isinstance(module, Attention | Position | Normalizer):
+            own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+            loaded = all(getattr(t, "_is_hf_initialized", False) for t in own)
+            if callable(reset := getattr(module, "reset_parameters", None)) and not loaded:
+                reset()
+
+    def save_pretrained(self, *where: Any, **options: Any) -> None:
+        """With the λ that the rules have now: they are no weights, so the config has them."""
+        layers = [layer for layer in self.modules() if hasattr(layer, "lam_sep")]
+        lam = {rule: getattr(layers[0], f"lam_{rule}") for rule in RULES} if layers else {}
+        self.config.lam = lam if any(value != 1 for value in lam.values()) else None
+        super().save_pretrained(*where, **options)
 
 
 class AscenderModel(AscenderPreTrainedModel):
@@ -111,15 +147,14 @@ class AscenderModel(AscenderPreTrainedModel):
         self.causal = config.is_decoder if decoder is None else decoder
         cross = config.is_encoder_decoder and self.causal
         layers = (config.num_decoder_layers if cross else None) or config.num_hidden_layers
-        where = config.make_position()
-        absolute = type(where).embed is not Position.embed
+        self.position = config.make_position()
+        self.absolute = type(self.position).embed is not Position.embed
+        where = None if self.absolute else self.position
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size, config.pad_token_id)
-        self.position = where if absolute else None
-        self.layers = nn.ModuleList(
-            Block(config, None if absolute else where, cross) for _ in range(layers)
-        )
+        self.layers = nn.ModuleList(Block(config, where, i, cross) for i in range(layers))
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.norm_eps)
         self.gradient_checkpointing = False
+        set_lam(self, config.lam or {})
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
@@ -128,9 +163,16 @@ class AscenderModel(AscenderPreTrainedModel):
     def set_input_embeddings(self, value: nn.Embedding) -> None:
         self.embed_tokens = value
 
-    def new_cache(self) -> AscenderCache:
-        return AscenderCache([cast(Block, block).attention for block in self.layers])
+    @property
+    def attentions(self) -> list[Attention]:
+        """Of every layer."""
+        return [cast(Block, block).attention for block in self.layers]
 
+    def new_cache(self) -> AscenderCache:
+        """An empty one for generation."""
+        return AscenderCache(self.attentions)
+
+    @can_return_tuple
     def forward(
         self,
         input_ids: Int[Tensor, "B N"] | None = None,
@@ -145,73 +187,125 @@ class AscenderModel(AscenderPreTrainedModel):
         neighbours: Int[Tensor, "..."] | None = None,
         encoder_hidden_states: Float[Tensor, "B M dim"] | None = None,
         encoder_attention_mask: Tensor | None = None,
-        return_dict: bool | None = None,
         **ignored: Any,
     ) -> AscenderOutput:
         """`neighbours`: index lists (a grid, a graph) that every layer goes by; `output_parts`:
         the named terms of every score."""
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("expected exactly one of input_ids and inputs_embeds")
+        refuse_near_misses(ignored, type(self))
         x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
-        use_cache = self.causal and bool(self.config.use_cache if use_cache is None else use_cache)
-        if self.training and self.gradient_checkpointing:
-            use_cache = False
-        if use_cache and past_key_values is None and not (self.training or torch.is_grad_enabled()):
-            past_key_values = self.new_cache()
-        seen = 0 if past_key_values is None else past_key_values.get_seq_length()
-        if self.position is not None:
-            where = position_ids
-            if where is None:
-                where = torch.arange(seen, seen + x.shape[1], device=x.device)
-            x = self.position.embed(x, where)
+        mask = self._real(attention_mask)
+        caches = self._caches(past_key_values, use_cache)
+        if self.absolute:
+            if position_ids is None:
+                position_ids = _places(mask, 0 if caches is None else caches.get_seq_length(), x)
+            x = self.position.embed(x, position_ids)
         how: dict[str, Any] = {
-            "mask": _real(attention_mask), "positions": _row(position_ids),
-            "context": encoder_hidden_states, "context_mask": _real(encoder_attention_mask),
+            "mask": mask, "positions": None if self.absolute else _row(position_ids),
+            "context": encoder_hidden_states, "context_mask": self._real(encoder_attention_mask),
             "causal": self.causal,
         }  # fmt: skip
-        outputs = self._stack(
-            x, how, past_key_values, neighbours,
-            bool(output_hidden_states or self.config.output_hidden_states),
-            bool(output_attentions or output_parts or self.config.output_attentions),
+        config = self.config
+        weights = config.output_attentions if output_attentions is None else output_attentions
+        states = config.output_hidden_states if output_hidden_states is None else (
+            output_hidden_states
         )  # fmt: skip
-        if not (output_attentions or self.config.output_attentions):
-            outputs.attentions = None
-        if not output_parts:
-            outputs.parts = None
-        return outputs
+        outputs = self._stack(x, how, caches, neighbours, bool(output_parts or weights))
+        return _chosen(outputs, bool(states), bool(weights), output_parts)
+
+    def _caches(self, given: AscenderCache | None, wanted: bool | None) -> AscenderCache | None:
+        """The one given, or a new one where one is wanted; by default where no gradient is."""
+        if given is not None and not isinstance(given, AscenderCache):
+            raise TypeError(
+                f"past_key_values is {type(given).__name__}; expected AscenderCache (new_cache())"
+            )
+        if self.training and self.gradient_checkpointing:
+            return None
+        if wanted is None:
+            able = all(attention.decodes for attention in self.attentions)
+            wanted = self.config.use_cache and able and not torch.is_grad_enabled()
+        return self.new_cache() if given is None and wanted and self.causal else given
+
+    def _real(self, mask: Tensor | None) -> Bool[Tensor, "..."] | None:
+        """transformers' mask (1 or True = real) as ours; None where all are."""
+        if mask is None:
+            return None
+        if mask.ndim != 2:
+            if mask.dtype == torch.bool:
+                return mask
+            raise ValueError(
+                f"attention_mask is {mask.dtype} {tuple(mask.shape)}; expected (B, N) with 1 for "
+                "real tokens, or bool that broadcasts to (B, H, N, M)"
+            )
+        real = mask.to(torch.bool)
+        if torch.compiler.is_compiling():
+            return real
+        if bool(real.all()):
+            return None
+        if not bool(real[:, 0].all()) and any(_anchored(a) for a in self.attentions):
+            raise ValueError(
+                f"padding on the left with {self.config.attention} attention, which counts global "
+                "tokens or blocks from the first; expected padding on the right, or one sequence "
+                "at a time"
+            )
+        return real
 
     def _stack(
         self, x: Tensor, how: dict[str, Any], caches: AscenderCache | None,
-        neighbours: Tensor | None, keep_states: bool, keep_parts: bool,
+        neighbours: Tensor | None, parts: bool,
     ) -> AscenderOutput:  # fmt: skip
-        states, parts, near = [x], [], neighbours
+        states, found, near = [x], [], neighbours
         share = self.config.share_neighbours
         for i, block in enumerate(self.layers):
             if neighbours is None and i % share == 0:
                 near = None
-            want = "parts" if keep_parts else "neighbours" if share > 1 and near is None else None
-            cache = None if caches is None else caches[i]
-            x, found = block(x, **how, cache=cache, neighbours=near, want=want)
-            if keep_parts:
-                parts.append(found)
-            elif want:
-                near = found
+            if caches is not None:
+                how = {**how, "cache": caches[i]}
+                how["memory"] = None if how["context"] is None else caches.cross[i]
+            x, more = block(x, **how, neighbours=near, parts=parts, near=share > 1 and near is None)
+            near = more.get("near", near)
             states.append(x)
-        x = self.norm(x)
-        states[-1] = x
+            found.append(more)
+        states[-1] = x = self.norm(x)
         return AscenderOutput(
-            last_hidden_state=x, past_key_values=caches,
-            hidden_states=tuple(states) if keep_states else None,
-            attentions=tuple(p.weights for p in parts), parts=tuple(parts),
+            last_hidden_state=x, past_key_values=caches, hidden_states=tuple(states),
+            parts=tuple(each["parts"] for each in found if parts),
+            cross_parts=tuple(each["cross_parts"] for each in found if each.get("cross_parts")),
         )  # fmt: skip
 
 
-def _real(mask: Tensor | None) -> Bool[Tensor, "B M"] | None:
-    """transformers' mask (1 or True = real) as ours; None where all are."""
-    if mask is None:
-        return None
-    real = mask.to(torch.bool)
-    return None if bool(real.all()) else real
+def refuse_near_misses(inputs: dict[str, Any], model: type[nn.Module]) -> None:
+    """attention_maks=… would let padding in without a word."""
+    known = [name for name in inspect.signature(model.forward).parameters if name != "ignored"]
+    for name in inputs:
+        if name not in UNUSED and (near := nearest(name, known)):
+            raise TypeError(f"unknown input {name!r}{near}")
+
+
+def _chosen(found: AscenderOutput, states: bool, weights: bool, parts: bool) -> AscenderOutput:
+    """What was asked for."""
+    own, cross = found.parts or (), found.cross_parts or ()
+    return AscenderOutput(
+        last_hidden_state=found.last_hidden_state, past_key_values=found.past_key_values,
+        hidden_states=found.hidden_states if states else None,
+        attentions=tuple(p.weights for p in own) if weights else None,
+        cross_attentions=tuple(p.weights for p in cross) or None if weights else None,
+        parts=own if parts else None, cross_parts=cross or None if parts else None,
+    )  # fmt: skip
+
+
+def _anchored(attention: Attention) -> bool:
+    """Whether it counts from the first token: globals, BigBird's blocks."""
+    return attention.n_global > 0 or hasattr(attention, "plan")
+
+
+def _places(mask: Tensor | None, seen: int, x: Tensor) -> Int[Tensor, "..."]:
+    """Where tokens stand: padding on the left does not count."""
+    n = x.shape[1]
+    if mask is None or mask.ndim != 2 or mask.shape[1] != seen + n:
+        return torch.arange(seen, seen + n, device=x.device)
+    return (mask.long().cumsum(-1) - 1).clamp_min(0)[:, -n:]
 
 
 def _row(position_ids: Tensor | None) -> Tensor | None:

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, no_type_check
 
 import torch.nn.functional as F
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import Seq2SeqLMOutput
+from transformers.utils.generic import can_return_tuple
 
+from ascender.combine import Parts
+from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
-from ascender.hf.modeling import AscenderModel, AscenderPreTrainedModel
+from ascender.hf.heads import Generates, cross_entropy, share
+from ascender.hf.modeling import AscenderModel, AscenderPreTrainedModel, refuse_near_misses
 from ascender.losses import LossWeights, collect
 
 
-class AscenderForConditionalGeneration(AscenderPreTrainedModel, GenerationMixin):
+@no_type_check  # transformers' fields are float32 by their types, bfloat16 in practice
+@dataclass
+class AscenderSeq2SeqOutput(Seq2SeqLMOutput):
+    """transformers' own, and the named terms of every score, on demand."""
+
+    encoder_parts: tuple[Parts, ...] | None = None
+    decoder_parts: tuple[Parts, ...] | None = None
+    cross_parts: tuple[Parts, ...] | None = None
+
+
+class AscenderForConditionalGeneration(AscenderPreTrainedModel, Generates, GenerationMixin):
     """One text from another; one table of embeddings for both sides and the output."""
 
     base_model_prefix = ""
@@ -26,17 +42,15 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, GenerationMixin)
     }
 
     def __init__(self, config: AscenderConfig) -> None:
-        config.is_encoder_decoder = True
+        if not config.is_encoder_decoder:  # the caller's config stays as it is
+            config = copy(config)
+            config.is_encoder_decoder = True
         super().__init__(config)
         self.loss_weights = config.loss_weights()
         self.encoder = AscenderModel(config, decoder=False)
         self.decoder = AscenderModel(config, decoder=True)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
-
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        return False
 
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.embed_tokens
@@ -58,6 +72,7 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, GenerationMixin)
         later = F.pad(labels[:, :-1], (1, 0), value=start)
         return later.masked_fill(later == -100, pad)
 
+    @can_return_tuple
     def forward(
         self,
         input_ids: Int[Tensor, "B M"] | None = None,
@@ -65,32 +80,52 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, GenerationMixin)
         decoder_input_ids: Int[Tensor, "B N"] | None = None,
         decoder_attention_mask: Tensor | None = None,
         encoder_outputs: Any = None,
-        past_key_values: Any = None,
+        past_key_values: AscenderCache | None = None,
+        inputs_embeds: Float[Tensor, "B M dim"] | None = None,
+        decoder_inputs_embeds: Float[Tensor, "B N dim"] | None = None,
         labels: Int[Tensor, "B N"] | None = None,
         use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_parts: bool = False,
+        neighbours: Int[Tensor, "..."] | None = None,
+        num_items_in_batch: Tensor | int | None = None,
         **ignored: Any,
-    ) -> Seq2SeqLMOutput:
-        """`labels`: the wanted text, −100 where none counts."""
+    ) -> AscenderSeq2SeqOutput:
+        """`labels`: the wanted text, −100 where none counts. `neighbours`: the encoder's."""
+        refuse_near_misses(ignored, type(self))
+        wanted: dict[str, Any] = {
+            "output_attentions": output_attentions, "output_hidden_states": output_hidden_states,
+            "output_parts": output_parts, "return_dict": True,
+        }  # fmt: skip
+        if labels is not None:
+            use_cache = False if use_cache is None else use_cache
+            if decoder_input_ids is None and decoder_inputs_embeds is None:
+                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         weights = self.loss_weights if labels is not None else LossWeights()
         with collect(self, weights) as found:
             if encoder_outputs is None:
-                encoder_outputs = self.encoder(input_ids, attention_mask=attention_mask)
-            if decoder_input_ids is None:
-                if labels is None:
-                    raise ValueError("expected decoder_input_ids or labels")
-                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+                encoder_outputs = self.encoder(
+                    input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds,
+                    neighbours=neighbours, **wanted,
+                )  # fmt: skip
             states = encoder_outputs[0]
             outputs = self.decoder(
                 decoder_input_ids, attention_mask=decoder_attention_mask,
-                past_key_values=past_key_values, encoder_hidden_states=states,
-                encoder_attention_mask=attention_mask,
-                use_cache=False if labels is not None else use_cache,
+                inputs_embeds=decoder_inputs_embeds, past_key_values=past_key_values,
+                encoder_hidden_states=states, encoder_attention_mask=attention_mask,
+                use_cache=use_cache, **wanted,
             )  # fmt: skip
         logits, loss = self.lm_head(outputs.last_hidden_state), None
         if labels is not None:
-            loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
-            loss = loss + found.total() if weights else loss
-        return Seq2SeqLMOutput(
+            loss = cross_entropy(logits, labels)
+            loss = (loss + found.total() if weights else loss) * share(labels, num_items_in_batch)
+        return AscenderSeq2SeqOutput(
             loss=loss, logits=logits, past_key_values=outputs.past_key_values,
-            encoder_last_hidden_state=states,
+            decoder_hidden_states=outputs.hidden_states, decoder_attentions=outputs.attentions,
+            cross_attentions=outputs.cross_attentions, encoder_last_hidden_state=states,
+            encoder_hidden_states=getattr(encoder_outputs, "hidden_states", None),
+            encoder_attentions=getattr(encoder_outputs, "attentions", None),
+            encoder_parts=getattr(encoder_outputs, "parts", None),
+            decoder_parts=outputs.parts, cross_parts=outputs.cross_parts,
         )  # fmt: skip

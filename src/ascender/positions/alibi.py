@@ -51,15 +51,18 @@ class Alibi(Position):
         if heads < 1:
             raise ValueError(f"heads = {heads}; expected at least 1")
         self.heads = heads
-        dtype = wide(torch.get_default_dtype())
-        self.register_buffer("slopes", torch.tensor(slopes(heads), dtype=dtype), persistent=False)
+        self.register_buffer("slopes", torch.empty(heads), persistent=False)
+        self.reset_parameters()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Alibi:
         """The slopes are made anew where the module is moved or cast: no rounding to bfloat16."""
         super()._apply(fn, recurse)
+        self.reset_parameters()
+        return self
+
+    def reset_parameters(self) -> None:
         s = self.slopes
         self.slopes = torch.tensor(slopes(self.heads), dtype=wide(s.dtype), device=s.device)
-        return self
 
     def bias(
         self, p: Int[Tensor, "N"], j: Int[Tensor, "M"], causal: bool

@@ -72,8 +72,8 @@ class Rope(Position):
         self.low_freq_factor, self.high_freq_factor = low_freq_factor, high_freq_factor
         self.original_length = original_length
         self._theta = self.frequencies()
-        theta = torch.tensor(self._theta, dtype=exact(torch.get_default_device()))
-        self.register_buffer("theta", theta, persistent=False)
+        self.register_buffer("theta", torch.empty(head_dim // 2), persistent=False)
+        self.reset_parameters()
 
     def frequencies(self) -> tuple[float, ...]:
         """θ_m, scaled."""
@@ -94,9 +94,12 @@ class Rope(Position):
         """θ is made anew where the module is moved or cast: bfloat16 would spoil it."""
         self.theta = self.theta.float()  # not every device holds float64
         super()._apply(fn, recurse)
+        self.reset_parameters()
+        return self
+
+    def reset_parameters(self) -> None:
         device = self.theta.device
         self.theta = torch.tensor(self._theta, dtype=exact(device), device=device)
-        return self
 
     def turns(
         self, p: Int[Tensor, "*b N"], dtype: torch.dtype
