@@ -227,11 +227,11 @@ def test_learned_positions_end():
 
 def test_what_cannot_be_says_so():
     model, other = make(), make(seed=3)
-    with pytest.raises(ValueError, match="only supports.*ASSISTED_GENERATION"):
+    with pytest.raises(ValueError, match=r"only supports.*ASSISTED_GENERATION"):
         model.generate(tokens(1), assistant_model=other, max_new_tokens=2)
-    with pytest.raises(ValueError, match="only supports.*ASSISTED_GENERATION"):
+    with pytest.raises(ValueError, match=r"only supports.*ASSISTED_GENERATION"):
         model.generate(tokens(1), prompt_lookup_num_tokens=2, max_new_tokens=2)
-    with pytest.raises(ValueError, match="(?i)contrastive"):
+    with pytest.raises(ValueError, match=r"(?i)contrastive"):
         model.generate(tokens(1), penalty_alpha=0.6, top_k=4, max_new_tokens=2)
     with pytest.raises(NotImplementedError, match="expected greedy, sampling or beam"):
         model.new_cache().crop(-1)
