@@ -67,6 +67,6 @@ def save(model: AscenderPreTrainedModel, folder: Path) -> None:
 def state(model: nn.Module) -> dict[str, Any]:
     """The state dict with every tensor once: of tied weights the first name, as safetensors and
     save_pretrained have it."""
-    again = dict(model.named_parameters(remove_duplicate=False)).keys()
-    again -= dict(model.named_parameters()).keys()
+    every = set(dict(model.named_parameters(remove_duplicate=False)))
+    again = every - set(dict(model.named_parameters()))
     return {name: t for name, t in get_model_state_dict(model).items() if name not in again}
