@@ -9,7 +9,7 @@ where it ends in 1, else to training. Blocks of 128 tokens, 4 a step, 80 steps, 
 8 steps, then down to 0. Learning rates: four for each method, tuned once on validation with
 seed 0 (three at first; as the swarm was best at the largest, one more for both); the best goes on
 to seeds 1 and 2. A seed draws the adapter's start and the order of the
-blocks. Rows that are there are not run again. Needs peft.
+blocks. Rows that are there are not run again. Needs pip install "ascender-attention[retrofit]".
 """
 
 from __future__ import annotations

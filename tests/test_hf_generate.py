@@ -9,9 +9,8 @@ import transformers
 from ascender.baselines import ATTENTIONS
 from ascender.cache import Memory
 from ascender.hf import AscenderCache, AscenderForCausalLM, AscenderForConditionalGeneration
-from test_hf_models import OPTIONS, B, D, N, V, config, make
+from hf_cases import OPTIONS, B, D, N, V, config, make
 
-transformers.utils.logging.disable_progress_bar()
 NEW = 6
 DECODERS = {
     "ascender": ("ascender", {"k": 3}),

@@ -96,16 +96,12 @@ def test_every_layer_is_the_definition(name, monkeypatch):
             assert np.abs(turned["out"] - truth["out"]).max() > 1e-3
 
 
-# Known to be off there (docs/log.md): sequences agree, some logits do not.
-OFF = {("qwen2", 1), ("qwen3", 3), ("gemma", 1), ("gemma", 3)}
-
-
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("name", CAUSAL)
-def test_generation_with_a_cache_is_generation_without(name, beams, request):
-    if (name, beams) in OFF:
-        request.applymarker(pytest.mark.xfail(reason="logits of some rows differ", strict=False))
-    model = retrofitted(name, geometry="per_head" if beams > 1 else "shared")
+def test_generation_with_a_cache_is_generation_without(name, beams):
+    geometry = "per_head" if beams > 1 else "shared"
+    # k as large as the text: a model that repeats a token makes ties, which any k-th may win
+    model = retrofitted(name, torch.float64, geometry=geometry, k=N + 6)
     options = {
         **inputs(name, "left"), "max_new_tokens": 6, "do_sample": False, "num_beams": beams,
         "pad_token_id": 0, "eos_token_id": None, "return_dict_in_generate": True,
@@ -113,7 +109,7 @@ def test_generation_with_a_cache_is_generation_without(name, beams, request):
     }  # fmt: skip
     a, b = (model.generate(**options, use_cache=use) for use in (True, False))
     assert torch.equal(a.sequences, b.sequences)
-    assert (torch.stack(a.logits) - torch.stack(b.logits)).abs().max() < 1e-4
+    assert (torch.stack(a.logits) - torch.stack(b.logits)).abs().max() < 1e-6
     if (name, beams) == ("llama", 3):  # beams did change places
         assert (a.beam_indices.diff() != 0).any()
     ascender.unretrofit(model)

@@ -26,6 +26,7 @@ from ascender.hf.heads import (
 )
 from ascender.hf.modeling import AscenderModel, AscenderOutput
 from ascender.hf.seq2seq import AscenderForConditionalGeneration
+from ascender.hf.trainer import SwarmCallback
 
 __all__ = [
     "PRESETS",
@@ -38,6 +39,7 @@ __all__ = [
     "AscenderForTokenClassification",
     "AscenderModel",
     "AscenderOutput",
+    "SwarmCallback",
 ]
 
 transformers.AutoConfig.register("ascender", AscenderConfig, exist_ok=True)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ascender.files import write
 from ascender.hf.probe import Unfit, self_attentions
-from ascender.hf.retrofit import record, retrofit, swarms
+from ascender.hf.retrofit import record, retrofit, swarms, unretrofit
 
 VERSION = 1
 WEIGHTS, SHEET = "swarm.safetensors", "swarm.json"
@@ -55,8 +55,6 @@ def load_adapter(model: nn.Module, folder: str | Path, train: str = "swarm") -> 
         _fill(model, saved)
     except Unfitting:
         if fresh:
-            from ascender.hf.retrofit import unretrofit
-
             unretrofit(model)
         raise
     return model

@@ -190,7 +190,7 @@ def _adapted(model: Any, folder: Path) -> Any:
 
     if not hasattr(ascender, "load_adapter"):
         raise NotImplementedError("--adapter needs ascender.load_adapter; expected a version of it")
-    return ascender.load_adapter(model, folder) or model
+    return ascender.load_adapter(model, folder)
 
 
 def _tokenizer(source: str, vocab_size: int, say: Callable[[str], None]) -> Any:

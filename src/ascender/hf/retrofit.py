@@ -23,11 +23,11 @@ from ascender.hf.probe import Unfit, probe, self_attentions
 from ascender.hf.swarm import NAME, Swarm
 from ascender.names import nearest
 
-OPTIONS = tuple(
-    name
-    for name in inspect.signature(Swarm.__init__).parameters
-    if name not in ("self", "dim", "heads", "rotary", "names")
-)
+OPTIONS: dict[str, Any] = {  # with what they are where nothing is said
+    p.name: p.default
+    for p in inspect.signature(Swarm.__init__).parameters.values()
+    if p.name not in ("self", "dim", "heads", "rotary", "names")
+}
 TRAIN = ("swarm", "all")
 
 
@@ -136,14 +136,15 @@ def _dispatch(config: Any, done: Retrofit) -> None:
 
 
 def _options(rules: Mapping[str, Any] | None) -> dict[str, Any]:
-    options = dict(rules or {})
-    for name in options:
+    given = dict(rules or {})
+    for name in given:
         if name not in OPTIONS:
             raise ValueError(
                 f"unknown option {name!r}{nearest(name, OPTIONS)} in rules; expected one of "
                 f"{', '.join(OPTIONS)}"
             )
-    return options
+    plain = {name: list(o) if isinstance(o, tuple) else o for name, o in given.items()}
+    return {**OPTIONS, **plain}
 
 
 def _which(layers: Iterable[int] | None, count: int) -> list[int]:

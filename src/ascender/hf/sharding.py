@@ -19,38 +19,20 @@ import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 from torch.distributed.checkpoint.state_dict import get_model_state_dict
-from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+from torch.distributed.fsdp import fully_shard
 
 from ascender.hf.modeling import AscenderPreTrainedModel, Block
-from ascender.positions import Position
-from ascender.slot import ways
 
 
 def shard(model: AscenderPreTrainedModel, **options: Any) -> AscenderPreTrainedModel:
     """The model in shards over the processes of the group, in place (torch's FSDP2). `options`
-    are fully_shard's: mesh, mp_policy, offload_policy, reshard_after_forward."""
-    for where in shared(model):
-        fully_shard(where, **{**options, "reshard_after_forward": False})
-        for way in ways(type(where)):  # the blocks call these, not forward
-            register_fsdp_forward_method(where, way)
+    are fully_shard's: mesh, mp_policy, offload_policy. A position that all blocks learn together
+    (t5, shaw) is with the rest, which stays whole from the first block to the last."""
     for module in list(model.modules()):
         if isinstance(module, Block):
             fully_shard(module, **options)
     fully_shard(model, **options)
     return model
-
-
-def shared(model: nn.Module) -> list[Position]:
-    """Positions with parameters that all blocks learn together (t5, shaw): in no block's group,
-    or the second block would find them resharded by the first."""
-    found = {
-        id(module): module
-        for block in model.modules()
-        if isinstance(block, Block)
-        for module in block.modules()
-        if isinstance(module, Position) and any(True for _ in module.parameters())
-    }
-    return list(found.values())
 
 
 def save(model: AscenderPreTrainedModel, folder: Path) -> None:

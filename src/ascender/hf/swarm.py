@@ -106,6 +106,9 @@ class Swarm(nn.Module, Numbers, Source):
                 f"{type(module).__name__} attends without its tokens; expected the module to be "
                 "called, not its forward"
             )
+        for term in FOREIGN:
+            if more.get(term) is not None:
+                raise ValueError(f"{term} in the scores; expected none, as at the retrofit")
         new, self.now = self.now, None
         z, h, *turn = (t.to(q.dtype) for t in new)
         z_k, h_k = z, h
@@ -115,6 +118,7 @@ class Swarm(nn.Module, Numbers, Source):
             k = k[..., :d]
         if scaling is not None:
             q = q * (scaling * d**0.5)
+        k, v = k.to(q.dtype), v.to(q.dtype)  # autocast leaves them unlike each other
         kinds = understood(mask, N, M, _causal(module, more))
         asked = self.asked() and M == N
         call = asc_attention(
@@ -138,6 +142,7 @@ class Swarm(nn.Module, Numbers, Source):
         r = cos.shape[-1]
         turned = k[..., :r]
         back = self.rotary(turned[:, :1], turned, cos.squeeze(1), -sin.squeeze(1))[1]
+        back = back.to(k.dtype)
         return back if r == k.shape[-1] else torch.cat([back, k[..., r:]], -1)
 
     def extra_repr(self) -> str:

@@ -1,0 +1,65 @@
+"""What the examples have in common: their arguments, real text, and transformers' Trainer."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import tempfile
+import time
+from typing import Any
+
+import torch
+import transformers
+
+from ascender.baselines import ATTENTIONS
+from ascender.hf import SwarmCallback
+from ascender.positions import POSITIONS
+
+transformers.utils.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+
+
+def arguments(about: str | None, steps: int) -> argparse.Namespace:
+    """--steps, --attention, --position, --seed; the seed is set."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--attention", choices=[a for a in ATTENTIONS if a != "graph"],
+                        default="ascender", help="the word that makes it a baseline")  # fmt: skip
+    parser.add_argument("--position", choices=list(POSITIONS), default="rope")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    transformers.set_seed(args.seed)
+    return args
+
+
+def stdlib(*modules: str) -> str:
+    """The source of some modules of the standard library: real text that every machine has."""
+    return "\n".join(inspect.getsource(importlib.import_module(name)) for name in modules)
+
+
+def fit(
+    model: Any, data: Any, steps: int, *, batch: int = 16, rate: float = 3e-3, collate: Any = None
+) -> None:
+    """Train with transformers' own Trainer, λ by the default schedule."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as out:
+        options = transformers.TrainingArguments(
+            out, max_steps=steps, per_device_train_batch_size=batch, learning_rate=rate,
+            lr_scheduler_type="cosine", warmup_steps=min(20, steps // 4), weight_decay=0.01,
+            logging_strategy="no", save_strategy="no", report_to=[], disable_tqdm=True,
+            dataloader_pin_memory=False,
+        )  # fmt: skip
+        trainer = transformers.Trainer(
+            model, options, train_dataset=data, data_collator=collate, callbacks=[SwarmCallback()]
+        )
+        trainer.remove_callback(transformers.PrinterCallback)
+        trainer.train()
+    model.eval()
+    seconds = time.perf_counter() - start
+    print(f"{steps} steps of {batch} in {seconds:.0f} s, {model.num_parameters():,} parameters")
+
+
+def pieces(tokens: torch.Tensor, length: int) -> torch.Tensor:
+    """A long row of tokens cut into rows of `length`."""
+    return tokens[: len(tokens) // length * length].view(-1, length)
