@@ -37,8 +37,10 @@ class AscenderConfig(PreTrainedConfig):
     cross_attention                          of a decoder; None: `attention` where it can
     share_neighbours                         layers that go by one search for neighbours
     dropout                                  on what a block adds; on the weights: in the options
+    vector_size                              width of `vectors`, read by a linear map; 0: none
     lam                                      λ of the rules where not 1, as a schedule left them
     align_loss, sep_loss, coh_loss           weights of the auxiliary losses, off at 0
+    label_smoothing                          of class labels and tokens, while training
     """
 
     model_type = "ascender"
@@ -60,11 +62,13 @@ class AscenderConfig(PreTrainedConfig):
     normalizer_options: dict[str, Any] | None = None
     cross_attention: str | None = None
     share_neighbours: int = 1
+    vector_size: int = 0
     lam: dict[str, float] | None = None
     align_loss: float = 0.0
     sep_loss: float = 0.0
     coh_loss: float = 0.0
     dropout: float = 0.0
+    label_smoothing: float = 0.0
     norm_eps: float = 1e-6
     initializer_range: float = 0.02
     is_decoder: bool = False
@@ -106,8 +110,12 @@ class AscenderConfig(PreTrainedConfig):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < float("inf"):
                 raise ValueError(f"{name} = {value!r}; expected a number ≥ 0")
-        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout = {self.dropout!r}; expected a number in [0, 1)")
+        for name in ("dropout", "label_smoothing"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < 1:
+                raise ValueError(f"{name} = {value!r}; expected a number in [0, 1)")
+        if not isinstance(self.vector_size, int) or self.vector_size < 0:
+            raise ValueError(f"vector_size = {self.vector_size!r}; expected an int ≥ 0")
         for rule, value in (self.lam or {}).items():
             if rule not in RULES or not 0 <= value <= 1:
                 raise ValueError(

@@ -81,12 +81,15 @@ def share(labels: Tensor | None, items: Tensor | int | None) -> Tensor | float:
     return (labels != IGNORED).sum() / items
 
 
-def cross_entropy(logits: Float[Tensor, "B N c"], labels: Int[Tensor, "B N"]) -> Float[Tensor, ""]:
+def cross_entropy(
+    logits: Float[Tensor, "B N c"], labels: Int[Tensor, "B N"], smoothing: float = 0.0
+) -> Float[Tensor, ""]:
     """The mean over the labels that count; 0 where none does."""
     labels = labels.to(logits.device)
     total = F.cross_entropy(
-        logits.flatten(0, 1).float(), labels.flatten(), reduction="sum", ignore_index=IGNORED
-    )
+        logits.flatten(0, 1).float(), labels.flatten(), reduction="sum", ignore_index=IGNORED,
+        label_smoothing=smoothing,
+    )  # fmt: skip
     return total / (labels != IGNORED).sum().clamp_min(1)
 
 
@@ -135,7 +138,7 @@ class AscenderForCausalLM(_Head, Generates, GenerationMixin):
         if labels is None:
             return finish(outputs, logits, None, None)
         later = labels[:, 1:]
-        task = cross_entropy(logits[:, :-1], later)
+        task = cross_entropy(logits[:, :-1], later, self.smoothing)
         return finish(outputs, logits, task, more, share(later, num_items_in_batch))
 
 
@@ -168,7 +171,7 @@ class AscenderForMaskedLM(_Head):
             "neighbours": neighbours, **inputs,
         })  # fmt: skip
         logits = self.lm_head(outputs.last_hidden_state)
-        task = None if labels is None else cross_entropy(logits, labels)
+        task = None if labels is None else cross_entropy(logits, labels, self.smoothing)
         return finish(outputs, logits, task, more, share(labels, num_items_in_batch))
 
 
@@ -200,7 +203,7 @@ class AscenderForTokenClassification(_Head):
             "neighbours": neighbours, **inputs,
         })  # fmt: skip
         logits = self.classifier(self.dropout(outputs.last_hidden_state))
-        task = None if labels is None else cross_entropy(logits, labels)
+        task = None if labels is None else cross_entropy(logits, labels, self.smoothing)
         return finish(outputs, logits, task, more, share(labels, num_items_in_batch))
 
 
@@ -243,7 +246,7 @@ class AscenderForSequenceClassification(_Head):
             return F.mse_loss(logits, labels.to(logits.dtype).view_as(logits))
         if kind == "multi_label_classification" or (kind is None and labels.is_floating_point()):
             return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
-        return F.cross_entropy(logits, labels.view(-1))
+        return F.cross_entropy(logits, labels.view(-1), label_smoothing=self.smoothing)
 
 
 def mean(x: Float[Tensor, "B N dim"], mask: Tensor | None) -> Float[Tensor, "B dim"]:

@@ -1,6 +1,6 @@
 """The models: pre-norm blocks around the slot, and a head for every job.
 
-    x = embed(tokens)                          absolute positions are added here, once
+    x = embed(tokens) + W_read vectors         either or both; absolute positions are added here
     x = x + attention(norm(x))                 any attention, position, normaliser, by name
     x = x + W_down( silu(W_gate x) · W_up x )  as Llama has it
 
@@ -116,6 +116,11 @@ class AscenderPreTrainedModel(PreTrainedModel):
     supports_gradient_checkpointing = True
     _no_split_modules = ["Block"]
 
+    @property
+    def smoothing(self) -> float:
+        """Of the labels: while training."""
+        return self.config.label_smoothing if self.training else 0.0
+
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         std = self.config.initializer_range
@@ -151,6 +156,9 @@ class AscenderModel(AscenderPreTrainedModel):
         self.absolute = type(self.position).embed is not Position.embed
         where = None if self.absolute else self.position
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size, config.pad_token_id)
+        self.read = (
+            nn.Linear(config.vector_size, config.hidden_size) if config.vector_size else None
+        )
         self.layers = nn.ModuleList(Block(config, where, i, cross) for i in range(layers))
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.norm_eps)
         self.gradient_checkpointing = False
@@ -185,16 +193,15 @@ class AscenderModel(AscenderPreTrainedModel):
         output_hidden_states: bool | None = None,
         output_parts: bool = False,
         neighbours: Int[Tensor, "..."] | None = None,
+        vectors: Float[Tensor, "B N w"] | None = None,
         encoder_hidden_states: Float[Tensor, "B M dim"] | None = None,
         encoder_attention_mask: Tensor | None = None,
         **ignored: Any,
     ) -> AscenderOutput:
         """`neighbours`: index lists (a grid, a graph) that every layer goes by; `output_parts`:
-        the named terms of every score."""
-        if (input_ids is None) == (inputs_embeds is None):
-            raise ValueError("expected exactly one of input_ids and inputs_embeds")
+        the named terms of every score; `vectors`: what is no word (pixels, features of nodes)."""
         refuse_near_misses(ignored, type(self))
-        x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        x = self._entered(input_ids, inputs_embeds, vectors)
         mask = self._real(attention_mask)
         caches = self._caches(past_key_values, use_cache)
         if self.absolute:
@@ -213,6 +220,23 @@ class AscenderModel(AscenderPreTrainedModel):
         )  # fmt: skip
         outputs = self._stack(x, how, caches, neighbours, bool(output_parts or weights))
         return _chosen(outputs, bool(states), bool(weights), output_parts)
+
+    def _entered(
+        self, ids: Tensor | None, embeds: Tensor | None, vectors: Tensor | None
+    ) -> Float[Tensor, "B N dim"]:
+        """What the tokens, their embeddings or the vectors are in the stack."""
+        if (ids is not None) + (embeds is not None) != 1 and vectors is None:
+            raise ValueError("expected exactly one of input_ids and inputs_embeds, or vectors")
+        x = self.embed_tokens(ids) if ids is not None else embeds
+        if vectors is None:
+            return cast(Tensor, x)
+        if self.read is None or vectors.shape[-1] != self.config.vector_size:
+            raise ValueError(
+                f"vectors of {vectors.shape[-1]}; expected config.vector_size = "
+                f"{self.config.vector_size}"
+            )
+        seen = self.read(vectors)
+        return seen if x is None else x + seen
 
     def _caches(self, given: AscenderCache | None, wanted: bool | None) -> AscenderCache | None:
         """The one given, or a new one where one is wanted; by default where no gradient is."""

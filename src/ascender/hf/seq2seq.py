@@ -118,7 +118,7 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, Generates, Gener
             )  # fmt: skip
         logits, loss = self.lm_head(outputs.last_hidden_state), None
         if labels is not None:
-            loss = cross_entropy(logits, labels)
+            loss = cross_entropy(logits, labels, self.smoothing)
             loss = (loss + found.total() if weights else loss) * share(labels, num_items_in_batch)
         return AscenderSeq2SeqOutput(
             loss=loss, logits=logits, past_key_values=outputs.past_key_values,
