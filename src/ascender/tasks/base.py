@@ -1,0 +1,223 @@
+"""What a task is: data, a head, a metric, its chance floor, slices of difficulty.
+
+    batch = task.train(seed, step, n)        a pure function: the same call, the same batch
+    for batch in task.held("test", n): …     the same examples in the same order, always
+    task.grade(model, batch).score           one number an example: their mean is the metric
+
+As a batch depends on (seed, step) alone, a run that resumes at a step sees what it would have
+seen, and every process of a group can take its share of the same batch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+IGNORED = -100  # a label that does not count, as transformers has it
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Examples side by side.
+
+    inputs   what the model's forward takes, by name: input_ids, vectors, attention_mask, …
+    labels   what it should say: a class (B,), or tokens or classes (B, N), −100 where none counts
+    level    how hard each is: an index into the task's levels
+    """
+
+    inputs: Mapping[str, Shaped[Tensor, "B ..."]]
+    labels: Shaped[Tensor, "B ..."]
+    level: Int[Tensor, "B"]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, which: slice) -> Batch:
+        inputs = {name: t[which] for name, t in self.inputs.items()}
+        return Batch(inputs, self.labels[which], self.level[which])
+
+    def split(self, n: int) -> Iterator[Batch]:
+        """In pieces of n, the last one smaller."""
+        for start in range(0, len(self), n):
+            yield self[start : start + n]
+
+    def counted(self) -> int:
+        """The labels that count."""
+        return int((self.labels != IGNORED).sum())
+
+
+@dataclass(frozen=True)
+class Graded:
+    """How a model did: one entry an example (in a graph: a node).
+
+    score   whose mean is the metric        level   how hard it was
+    told    what the model said             meant   what it should have said
+    loss    the mean loss of the batch
+    """
+
+    score: Float[Tensor, "n"]
+    level: Int[Tensor, "n"]
+    loss: float
+    told: Sequence[Any] = ()
+    meant: Sequence[Any] = ()
+
+
+class Task(ABC):
+    """Data, head, metric and floor under one name.
+
+    head        sequence, token, causal, seq2seq: which model of ascender.hf
+    metric      what the mean score is called; higher: whether more of it is better
+    position    of a variant that names none: "none" where the order says nothing
+    recipe      model size and training that suit it, where not the usual (train.Run)
+    levels      names of the slices of difficulty
+    neighbours  index lists (a grid, a graph) that all examples share, or None
+    """
+
+    name: ClassVar[str]
+    head: ClassVar[str] = "sequence"
+    metric: ClassVar[str] = "accuracy"
+    higher: ClassVar[bool] = True
+    position: ClassVar[str] = "rope"
+    recipe: ClassVar[dict[str, Any]] = {}
+    levels: tuple[str, ...] = ("all",)
+    length: int
+    vocab_size: int = 1
+    vector_size: int = 0
+    num_labels: int = 2
+    neighbours: Int[Tensor, "N k"] | None = None
+    tokenizer: Any = None
+
+    @abstractmethod
+    def train(self, seed: int, step: int, n: int) -> Batch:
+        """The n training examples of a step."""
+
+    @abstractmethod
+    def held(self, split: str, n: int) -> Iterator[Batch]:
+        """The examples of "validation" or "test", n at a time."""
+
+    @property
+    @abstractmethod
+    def floor(self) -> float:
+        """The metric of the best guess that does not look at the input."""
+
+    @abstractmethod
+    def example(self) -> str:
+        """One real example, drawn for people to read."""
+
+    def fields(self) -> dict[str, Any]:
+        """What an AscenderConfig must know to fit."""
+        ends = {} if self.tokenizer is None else {
+            "pad_token_id": self.tokenizer.pad_token_id,
+            "bos_token_id": self.tokenizer.bos_token_id,
+            "eos_token_id": self.tokenizer.eos_token_id,
+        }  # fmt: skip
+        return {
+            "vocab_size": self.vocab_size, "vector_size": self.vector_size,
+            "num_labels": self.num_labels, "max_position_embeddings": self.length, **ends,
+        }  # fmt: skip
+
+    def score(self, logits: Float[Tensor, "B ..."], batch: Batch) -> Float[Tensor, "B"]:
+        """One number an example. Here: the share of its labels that are told."""
+        labels = batch.labels
+        if self.head == "causal":
+            logits, labels = logits[:, :-1], labels[:, 1:]
+        if labels.ndim == 1:
+            return (logits.argmax(-1) == labels).double()
+        told = (logits.argmax(-1) == labels).double().sum(-1)
+        return told / (labels != IGNORED).sum(-1).clamp_min(1)
+
+    def grade(self, model: Any, batch: Batch) -> Graded:
+        """How the model does on a batch."""
+        found = model(**self.inputs(batch), labels=batch.labels)
+        logits = found.logits.float()
+        whole = batch.labels.ndim == 1 and logits.shape[-1] > 1
+        told = logits.argmax(-1).tolist() if whole else ()
+        meant = batch.labels.tolist() if whole else ()
+        return Graded(self.score(logits, batch), batch.level, float(found.loss), told, meant)
+
+    def inputs(self, batch: Batch) -> dict[str, Tensor]:
+        """The batch's inputs, and the neighbours that all examples share."""
+        near = {} if self.neighbours is None else {"neighbours": self.neighbours}
+        return {**batch.inputs, **near}
+
+    def summary(self, told: Sequence[Any], meant: Sequence[Any]) -> dict[str, float]:
+        """More metrics than the mean score, where the field reports them: F1, …"""
+        return {}
+
+
+class Drawn(Task):
+    """A task whose examples are drawn: `draw(rng, n)`, exact and seeded. Training, validation and
+    test have streams of their own."""
+
+    examples: ClassVar[int] = 1000  # of validation and of test
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, n: int) -> Batch:
+        """n examples."""
+
+    def train(self, seed: int, step: int, n: int) -> Batch:
+        return self.draw(np.random.default_rng([0, seed, step]), n)
+
+    def held(self, split: str, n: int) -> Iterator[Batch]:
+        stream = SPLITS.index(check_split(split))
+        yield from self.draw(np.random.default_rng([stream]), self.examples).split(n)
+
+
+class Stored(Task):
+    """A task whose examples are rows: `rows(split)` gives how many there are, `collate` puts some
+    of them side by side. Training goes through them in epochs, each in an order of its own."""
+
+    @abstractmethod
+    def rows(self, split: str) -> int:
+        """How many examples a split has."""
+
+    @abstractmethod
+    def collate(self, split: str, which: Int[np.ndarray, "B"]) -> Batch:
+        """The examples at these indices."""
+
+    def train(self, seed: int, step: int, n: int) -> Batch:
+        rows = self.rows("train")
+        at = np.arange(step * n, (step + 1) * n)
+        orders = {
+            epoch: np.random.default_rng([seed, epoch]).permutation(rows)
+            for epoch in np.unique(at // rows).tolist()
+        }
+        which = [
+            orders[epoch][i] for epoch, i in zip((at // rows).tolist(), at % rows, strict=True)
+        ]
+        return self.collate("train", np.array(which))
+
+    def held(self, split: str, n: int) -> Iterator[Batch]:
+        rows = self.rows(check_split(split))
+        for start in range(0, rows, n):
+            yield self.collate(split, np.arange(start, min(start + n, rows)))
+
+
+def check_split(split: str) -> str:
+    if split not in SPLITS[1:]:
+        raise ValueError(f"unknown split {split!r}; expected one of {', '.join(SPLITS[1:])}")
+    return split
+
+
+def commonest(labels: Int[np.ndarray, "n"]) -> float:
+    """The share of the commonest label: what a guess without looking gets."""
+    return float(np.bincount(labels).max() / len(labels))
+
+
+def padded(rows: Sequence[Sequence[int]], fill: int) -> tuple[Tensor, Tensor]:
+    """Rows of unequal length as (ids, mask): filled up on the right."""
+    longest = max(len(row) for row in rows)
+    ids = np.full((len(rows), longest), fill, dtype=np.int64)
+    mask = np.zeros((len(rows), longest), dtype=np.int64)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = row
+        mask[i, : len(row)] = 1
+    return torch.from_numpy(ids), torch.from_numpy(mask)

@@ -1,0 +1,93 @@
+"""Every task: the laws that hold for all of them, and the example that its docstring draws."""
+
+import doctest
+import importlib
+
+import pytest
+import torch
+
+from ascender.tasks import TASKS, kind_of, task
+from ascender.tasks.base import SPLITS
+
+HERE = ["distinct", "digits"]  # tasks that need no file
+FLAGS = doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.fixture(scope="module", params=HERE)
+def made(request):
+    return task(request.param)
+
+
+def same(a, b):
+    return (
+        a.inputs.keys() == b.inputs.keys()
+        and all(torch.equal(t, b.inputs[name]) for name, t in a.inputs.items())
+        and torch.equal(a.labels, b.labels)
+        and torch.equal(a.level, b.level)
+    )
+
+
+def test_a_batch_is_a_function_of_seed_and_step(made):
+    first = made.train(0, 3, 7)
+    assert same(first, made.train(0, 3, 7))
+    assert not same(first, made.train(0, 4, 7))
+    assert not same(first, made.train(1, 3, 7))
+
+
+def test_held_out_examples_are_always_the_same_and_of_their_own(made):
+    for split in SPLITS[1:]:
+        whole, again = next(made.held(split, 23)), next(made.held(split, 23))
+        assert same(whole, again)
+    a, b = (next(made.held(split, 23)) for split in SPLITS[1:])
+    assert not same(a, b)
+    with pytest.raises(ValueError, match="unknown split 'tset'; expected one of validation, test"):
+        next(made.held("tset", 2))
+
+
+def test_shapes_fit_what_the_task_says(made):
+    batch = made.train(0, 0, 5)
+    assert len(batch) == len(batch.level) == 5
+    assert 0 <= int(batch.level.min()) <= int(batch.level.max()) < len(made.levels)
+    for t in batch.inputs.values():
+        assert t.shape[1] <= made.length
+    if "input_ids" in batch.inputs:
+        assert int(batch.inputs["input_ids"].max()) < made.vocab_size
+    if "vectors" in batch.inputs:
+        assert batch.inputs["vectors"].shape[-1] == made.vector_size
+    if made.head in ("sequence", "token"):
+        assert int(batch.labels.max()) < made.num_labels
+    assert batch.counted() > 0
+
+
+def test_the_floor_is_what_the_best_blind_guess_gets(made):
+    """No constant answer beats it by more than chance allows."""
+    if made.head != "sequence" or not made.higher:
+        pytest.skip("labels are not one class an example")
+    labels = torch.cat([batch.labels for batch in made.held("test", 100)])
+    best = float(labels.bincount().max() / len(labels))
+    assert 0 < made.floor < 1
+    assert best == pytest.approx(made.floor, abs=3 * (made.floor / len(labels)) ** 0.5)
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_the_docstring_draws_a_real_example(name):
+    kind = kind_of(name)
+    module = importlib.import_module(kind.__module__)
+    tests = doctest.DocTestFinder(recurse=False).find(kind, globs=vars(module))
+    assert tests
+    assert tests[0].examples
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    for case in tests:
+        assert runner.run(case).failed == 0
+
+
+def test_unknown_names_list_the_nearest():
+    with pytest.raises(ValueError, match=r"unknown task 'distnct' \(did you mean 'distinct'\?\)"):
+        task("distnct")
+    with pytest.raises(TypeError, match=r"no option 'crwd' \(did you mean 'crowd'\?\); expected"):
+        task("distinct", crwd=3)
+
+
+def test_every_name_has_a_class():
+    for name in TASKS:
+        assert kind_of(name).__doc__
