@@ -56,7 +56,7 @@ def test_shapes_fit_what_the_task_says(made):
         assert batch.inputs["vectors"].shape[-1] == made.vector_size
     if made.head in ("sequence", "token"):
         assert int(batch.labels.max()) < made.num_labels
-    assert batch.counted() > 0
+    assert made.counted(batch) > 0
 
 
 def test_the_floor_is_what_the_best_blind_guess_gets(made):

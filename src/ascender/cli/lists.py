@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,6 +69,58 @@ def normalizers(as_json: Json = False) -> None:
 
     on = {name: ", ".join(kind.backends) for name, kind in NORMALIZERS.items()}
     _print("normalizers", NORMALIZERS, as_json, backends=on)
+
+
+@app.command(epilog="Example: ascender list tasks distinct")
+def tasks(
+    name: Annotated[
+        str | None, typer.Argument(help="One task: how it is made, an example.")
+    ] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Where tasks with files find them.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Every task; with a name: what it is and one real example."""
+    from ascender.tasks import TASKS, kind_of
+
+    if name is None:
+        kinds = {known: kind_of(known) for known in TASKS}
+        heads = {known: kind.head for known, kind in kinds.items()}
+        metrics = {known: kind.metric for known, kind in kinds.items()}
+        _print("tasks", kinds, as_json, head=heads, metric=metrics)
+        return
+    from ascender.train import Run
+
+    try:
+        made = Run.of(name).make_task(None if data_dir is None else str(data_dir))
+        example, floor = made.example(), made.floor
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        raise typer.BadParameter(str(error), param_hint="NAME") from None
+    about = inspect.cleandoc((type(made).__doc__ or "").split(">>>")[0]).strip()
+    found = {
+        "name": name, "about": about, "example": example, "metric": made.metric, "floor": floor,
+        "levels": list(made.levels), "length": made.length, "head": made.head,
+    }  # fmt: skip
+    if as_json:
+        print_json(found)
+        return
+    typer.echo(f"{about}\n\n{example}\n")
+    typer.echo(f"{made.metric}, by chance {floor:.4g}; levels: {', '.join(made.levels)}")
+
+
+@app.command(epilog="Example: ascender list variants")
+def variants(as_json: Json = False) -> None:
+    """Every variant that `ascender train` knows by name."""
+    from ascender.train import VARIANTS
+
+    rows = {name: {"what": about} for name, (_, about) in VARIANTS.items()}
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("name", "what", title="variants")
+    for name, row in rows.items():
+        table.add_row(name, escape(row["what"]))
+    show(table)
+    show("Add +POSITION, +NORMALIZER or +option=value: vanilla+rope, ascender+alibi+k=8.")
 
 
 @app.command(epilog="Example: ascender list compat --attention performer")

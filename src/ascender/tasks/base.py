@@ -49,9 +49,18 @@ class Batch:
         for start in range(0, len(self), n):
             yield self[start : start + n]
 
-    def counted(self) -> int:
-        """The labels that count."""
-        return int((self.labels != IGNORED).sum())
+    def to(self, device: torch.device) -> Batch:
+        """On a device."""
+        inputs = {name: t.to(device) for name, t in self.inputs.items()}
+        return Batch(inputs, self.labels.to(device), self.level.to(device))
+
+    def tokens(self) -> int:
+        """How many a model reads."""
+        mask = self.inputs.get("attention_mask")
+        if mask is not None:
+            return int(mask.sum())
+        first = next(iter(self.inputs.values()))
+        return first.shape[0] * first.shape[1]
 
 
 @dataclass(frozen=True)
@@ -143,10 +152,16 @@ class Task(ABC):
         meant = batch.labels.tolist() if whole else ()
         return Graded(self.score(logits, batch), batch.level, float(found.loss), told, meant)
 
+    def counted(self, batch: Batch) -> int:
+        """The labels that count."""
+        labels = batch.labels[:, 1:] if self.head == "causal" else batch.labels
+        return int((labels != IGNORED).sum())
+
     def inputs(self, batch: Batch) -> dict[str, Tensor]:
         """The batch's inputs, and the neighbours that all examples share."""
-        near = {} if self.neighbours is None else {"neighbours": self.neighbours}
-        return {**batch.inputs, **near}
+        if self.neighbours is None:
+            return dict(batch.inputs)
+        return {**batch.inputs, "neighbours": self.neighbours.to(batch.labels.device)}
 
     def summary(self, told: Sequence[Any], meant: Sequence[Any]) -> dict[str, float]:
         """More metrics than the mean score, where the field reports them: F1, …"""

@@ -1,0 +1,142 @@
+"""Checkpoints: whole or not there, safetensors and JSON only.
+
+    OUT/checkpoints/step-00000500/model.safetensors       weights (and buffers that are saved)
+                                 /state.safetensors       AdamW's moments, the best weights so far,
+                                                          random states of every process
+                                 /state.json              step, AdamW's counts, λ's schedule, …
+
+A checkpoint is written under a temporary name, flushed to the disk and renamed; only then are
+those older than the one before it removed. So kill −9 at any moment leaves at least the last one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+FOLDER, KEPT = "checkpoints", 2
+WEIGHTS, STATE, SHEET = "model.safetensors", "state.safetensors", "state.json"
+
+
+class Broken(ValueError):
+    """A checkpoint that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a run goes on from: `sheet` is JSON, the rest tensors by name."""
+
+    weights: Mapping[str, Tensor]
+    state: Mapping[str, Tensor]
+    sheet: Mapping[str, Any]
+
+
+def save(out: Path, step: int, checkpoint: Checkpoint) -> Path:
+    """Write it whole, then let go of those before the last two."""
+    folder = out / FOLDER
+    place, half = folder / f"step-{step:08d}", folder / f".step-{step:08d}.{os.getpid()}"
+    shutil.rmtree(half, ignore_errors=True)
+    half.mkdir(parents=True)
+    try:
+        save_file(dict(checkpoint.weights), half / WEIGHTS)
+        save_file(dict(checkpoint.state), half / STATE)
+        (half / SHEET).write_text(json.dumps(checkpoint.sheet), encoding="utf-8")
+        for path in half.iterdir():
+            _flush(path)
+        if place.exists():  # the same step again, after a resume from the one before
+            shutil.rmtree(place)
+        half.rename(place)
+        _flush(folder)
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+    for old in found(out)[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    return place
+
+
+def found(out: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first; those that were being written are not among them."""
+    return sorted((out / FOLDER).glob("step-*"))
+
+
+def load(place: Path) -> Checkpoint:
+    """Read one; what is half there or damaged is an error that names it."""
+    try:
+        sheet = json.loads((place / SHEET).read_text(encoding="utf-8"))
+        return Checkpoint(load_file(place / WEIGHTS), load_file(place / STATE), sheet)
+    except (OSError, ValueError, KeyError) as error:
+        raise Broken(
+            f"cannot read {place}: {error}; expected {WEIGHTS}, {STATE}, {SHEET}"
+        ) from None
+    except Exception as error:  # safetensors' own
+        if type(error).__module__.startswith("safetensors"):
+            raise Broken(f"cannot read {place}: {error}; expected whole safetensors") from None
+        raise
+
+
+def latest(out: Path, say: Any = print) -> Checkpoint | None:
+    """The newest that can be read, or None. One that cannot is said and passed over."""
+    for place in reversed(found(out)):
+        try:
+            return load(place)
+        except Broken as error:
+            say(f"{error}; going back to the one before")
+    return None
+
+
+def _flush(path: Path) -> None:
+    """To the disk: a rename may otherwise outrun what it names."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The weights, each once where they are tied, away from the model's own memory."""
+    seen: dict[int, str] = {}
+    kept = {}
+    for name, t in model.state_dict().items():
+        if seen.setdefault(t.data_ptr() if t.numel() else id(t), name) == name:
+            kept[name] = t.detach().cpu().contiguous().clone()
+    return kept
+
+
+def fill(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Put weights back; tied ones come along."""
+    missing, unknown = model.load_state_dict(weights, strict=False)
+    own = weights_of(model)
+    lost = [name for name in missing if name in own]
+    if lost or unknown:
+        raise Broken(f"weights do not fit: missing {lost[:3]}, unknown {list(unknown)[:3]}")
+
+
+def moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """An optimiser's tensors by name: "adam.<parameter>.<what>"."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"adam.{i}.{name}": torch.as_tensor(value).detach().cpu().clone()
+        for i, entry in state.items()
+        for name, value in entry.items()
+    }
+
+
+def put_back(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """The reverse of `moments`."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, t in tensors.items():
+        if key.startswith("adam."):
+            _, i, name = key.split(".")
+            state.setdefault(int(i), {})[name] = t
+    whole = optimizer.state_dict()
+    optimizer.load_state_dict({**whole, "state": state})

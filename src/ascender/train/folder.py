@@ -1,0 +1,92 @@
+"""The folder of a run: who may use it, and what is put there whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ascender.files import write
+from ascender.tasks import Task
+from ascender.train import checkpoint
+from ascender.train.run import Run
+
+RUN, METRICS, RECORD, MODEL = "run.json", "metrics.jsonl", "record.json", "model"
+
+
+class Taken(ValueError):
+    """The folder holds something else."""
+
+
+def claim(run: Run, out: Path, resume: bool) -> dict[str, Any] | None:
+    """The record of a run that is finished. A folder with another run in it, or with this one
+    begun and no word of resuming, is refused."""
+    sheet = out / RUN
+    if not sheet.exists():
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise Taken(f"{out} holds other files; expected a new or empty folder")
+        return None
+    there = _read(sheet)
+    if there.get("key") != run.key:
+        before, now = there.get("run", {}), plain(run)
+        differ = ", ".join(
+            f"{name} {before.get(name)!r} (asked for {now[name]!r})"
+            for name in now
+            if before.get(name) != now[name]
+        )
+        raise Taken(f"{out} holds another run: {differ}; expected a new folder")
+    if (out / RECORD).exists():
+        return _read(out / RECORD)
+    if not resume and checkpoint.found(out):
+        raise Taken(f"{out} holds this run, begun but not finished; expected --resume")
+    return None
+
+
+def plain(run: Run) -> dict[str, Any]:
+    """A run as JSON has it."""
+    found: dict[str, Any] = json.loads(json.dumps(asdict(run)))
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise Taken(f"cannot read {path}: {error}; expected JSON, or a new folder") from None
+    return found
+
+
+def cut_metrics(out: Path, step: int) -> None:
+    """The log up to a step; steps that will be taken again are taken out."""
+    path, kept = out / METRICS, []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            row = json.loads(line)
+        except ValueError:  # the last one, half written by a process that was killed
+            continue
+        if row["step"] <= step:
+            kept.append(line + "\n")
+    write(path, "".join(kept))
+
+
+def keep_model(out: Path, model: Any, made: Task) -> None:
+    """As from_pretrained reads it, with the task's tokenizer where it has one."""
+    from transformers.utils import logging
+
+    place, half = out / MODEL, out / f".{MODEL}.{os.getpid()}"
+    shutil.rmtree(half, ignore_errors=True)
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        model.save_pretrained(half)
+        if made.tokenizer is not None:
+            made.tokenizer.save_pretrained(half)
+        shutil.rmtree(place, ignore_errors=True)
+        half.rename(place)
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+        if bars:
+            logging.enable_progress_bar()

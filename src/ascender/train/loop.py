@@ -1,0 +1,340 @@
+"""Training: one task, one variant, one seed; stopped and resumed as if it had not been.
+
+    OUT/run.json          the run, as a value
+    OUT/metrics.jsonl     a row a step, more at every validation
+    OUT/checkpoints/      the last two
+    OUT/model/            the best by validation, as from_pretrained reads it
+    OUT/record.json       everything a table or a figure needs, written last
+
+Step t of a run is a function of the weights before it and of (seed, t): batch, dropout, learning
+rate and λ. So nothing else has to be stored to go on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ascender.bench import memory
+from ascender.files import write
+from ascender.schedule import Adaptive, LossWeights
+from ascender.tasks import Batch
+from ascender.train import checkpoint, record
+from ascender.train.evaluation import Evaluation, evaluate
+from ascender.train.folder import METRICS, RECORD, RUN, claim, cut_metrics, keep_model, plain
+from ascender.train.group import accelerator, announce, check_tracker
+from ascender.train.health import Ill, Watch, culprit
+from ascender.train.run import Run
+from ascender.train.watch import Display, News, Silent
+
+
+class Stopped(Exception):
+    """Training was asked to stop and can go on from its last checkpoint."""
+
+
+def train(
+    run: Run, out: Path, *, resume: bool = False, data_dir: str | None = None,
+    show: Display | None = None, save_every: int | None = None, track: str | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> dict[str, Any]:  # fmt: skip
+    """Train it and return its record; one that is finished is only read."""
+    check_tracker(track)
+    done = claim(run, out, resume)
+    if done is not None:
+        (show or Silent()).say(f"{out} is finished; nothing to do")
+        return done
+    trainer = Trainer(run, out, data_dir, show or Silent(), track)
+    trainer.try_once()
+    trainer.open(resume)
+    return trainer.go(save_every or run.every, stopping)
+
+
+def rate(run: Run, step: int) -> float:
+    """Up in a line over the warm-up, down in a cosine to 0."""
+    warm = max(1, round(run.warmup * run.steps)) if run.warmup else 0
+    if step < warm:
+        return run.rate * (step + 1) / warm
+    x = (step - warm) / max(1, run.steps - warm)
+    return run.rate * 0.5 * (1 + math.cos(math.pi * x))
+
+
+def _drawn(*numbers: int) -> int:
+    """A seed from several."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+class Trainer:
+    """A run under way."""
+
+    def __init__(
+        self, run: Run, out: Path, data_dir: str | None, show: Display, track: str | None
+    ) -> None:
+        self.run, self.out, self.show = run, out, show
+        self.accelerator, self.tracked = accelerator(run, out, track), track is not None
+        self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
+        self.task = run.make_task(data_dir)
+        self.plain = run.make_model(self.task)  # the model itself, whatever wraps it
+        self.parameters = sum(p.numel() for p in self.plain.parameters())
+        self.schedule, self.watch = run.make_schedule(), Watch()
+        self.weights = self.plain.loss_weights
+        decays = [p for p in self.plain.parameters() if p.ndim >= 2]
+        rest = [p for p in self.plain.parameters() if p.ndim < 2]
+        groups = [
+            {"params": decays, "weight_decay": run.decay},
+            {"params": rest, "weight_decay": 0.0},
+        ]
+        self.adam = torch.optim.AdamW(groups, lr=run.rate, betas=(0.9, 0.98))
+        self.step, self.read = 0, 0
+        self.seconds, self.drawing, self.judging = 0.0, 0.0, 0.0  # steps, batches in them, else
+        self.best: float | None = None
+        self.best_step, self.stale = 0, 0
+        self.best_weights: dict[str, torch.Tensor] = {}
+        self.curve: list[dict[str, Any]] = []
+
+    # --- before
+
+    def try_once(self) -> None:
+        """Two examples through the model: what does not fit says so before anything is written."""
+        self.schedule.apply(self.plain, self.run.steps, self.run.steps)
+        batch = self.task.train(self.run.seed, 0, self.run.batch)[:2]
+        with torch.no_grad():
+            self.plain(**self.task.inputs(batch), labels=batch.labels)
+            self.flops = record.attention_flops(self.plain.eval(), self.task.inputs(batch[:1]))
+
+    def open(self, resume: bool) -> None:
+        """The folder, and where the run stands in it."""
+        if self.main:
+            sheet = {"key": self.run.key, "run": plain(self.run)}
+            write(self.out / RUN, json.dumps(sheet, indent=1))
+            if self.tracked:
+                announce(self.accelerator, self.run)
+        self.model, self.optimizer = self.accelerator.prepare(self.plain, self.adam)
+        saved = checkpoint.latest(self.out, self.show.say) if resume else None
+        if saved is not None:
+            self._restore(saved)
+            self.show.say(f"going on from step {self.step}")
+        if self.main:
+            cut_metrics(self.out, self.step)
+        self.accelerator.wait_for_everyone()
+
+    @property
+    def main(self) -> bool:
+        return bool(self.accelerator.is_main_process)
+
+    # --- the steps
+
+    def go(self, save_every: int, stopping: Callable[[], bool]) -> dict[str, Any]:
+        run = self.run
+        memory.reset()
+        while self.step < run.steps and not (run.patience and self.stale >= run.patience):
+            start = time.perf_counter()
+            row = self._one()
+            self.seconds += time.perf_counter() - start
+            self.step += 1
+            last = self.step == run.steps
+            if self.step % run.every == 0 or last:
+                start = time.perf_counter()
+                row |= self._validate()
+                self.judging += time.perf_counter() - start
+            self._log(row)
+            stop = self._agreed(stopping())
+            if self.step % save_every == 0 or last or stop:
+                self._save()
+            if stop and not last:
+                raise Stopped(f"stopped after step {self.step} of {run.steps}, as asked")
+        return self._finish()
+
+    def _one(self) -> dict[str, Any]:
+        """One step of the optimiser."""
+        run, t = self.run, self.step
+        begun = time.perf_counter()
+        whole = self.task.train(run.seed, t, run.batch)
+        self.drawing += time.perf_counter() - begun
+        self.read += whole.tokens()
+        items = self.task.counted(whole)
+        self.model.train()
+        lam = self.schedule.apply(self.plain, t, run.steps)
+        self.plain.loss_weights = self.weights.at(t, run.steps)
+        for group in self.adam.param_groups:
+            group["lr"] = rate(run, t)
+        torch.manual_seed(_drawn(run.seed, t, self.rank))  # dropout's, and nothing else's
+        share = run.batch // self.world
+        mine = whole[self.rank * share : (self.rank + 1) * share].to(self.accelerator.device)
+        pieces = list(mine.split(share // run.accumulate))
+        total = torch.zeros((), device=self.accelerator.device)
+        for i, piece in enumerate(pieces):
+            with self._together(last=i == len(pieces) - 1):
+                loss = self._loss(piece, items)
+                total += loss.detach()
+                self.accelerator.backward(loss * self.world)  # a group takes the mean
+        mean = float(self.accelerator.reduce(total, "sum"))
+        wrong = self.watch.look(t, mean)
+        norm = self.accelerator.clip_grad_norm_(self.plain.parameters(), run.clip or math.inf)
+        if wrong is None and run.precision != "fp16" and not math.isfinite(float(norm)):
+            wrong = f"the gradient's norm is {float(norm)}"
+        if wrong is not None:
+            self._ill(wrong, pieces[-1], items)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return {"step": t + 1, "loss": mean, "rate": rate(run, t), "lam": lam}
+
+    def _loss(self, piece: Batch, items: int) -> torch.Tensor:
+        inputs = self.task.inputs(piece)
+        found = self.model(**inputs, labels=piece.labels, num_items_in_batch=items)
+        loss: torch.Tensor = found.loss
+        return loss
+
+    def _together(self, last: bool) -> Any:
+        """Gradients are exchanged once a step."""
+        return nullcontext() if last else self.accelerator.no_sync(self.model)
+
+    def _agreed(self, stop: bool) -> bool:
+        if self.world == 1:
+            return stop
+        flag = torch.tensor(float(stop), device=self.accelerator.device)
+        return bool(self.accelerator.reduce(flag, "sum") > 0)
+
+    def _ill(self, wrong: str, piece: Batch, items: int) -> None:
+        where = culprit(self.plain, lambda: self._loss(piece, items))
+        good = checkpoint.found(self.out)
+        then = f"last good checkpoint {good[-1]}" if good else "no checkpoint yet"
+        raise Ill(f"step {self.step + 1}: {wrong}; first in {where}; {then}")
+
+    def _validate(self) -> dict[str, Any]:
+        found = self._evaluate("validation")
+        better = self.best is None or (
+            found.value > self.best if self.task.higher else found.value < self.best
+        )
+        if isinstance(self.schedule, Adaptive):
+            self.schedule.report(found.loss, self.step, self.run.steps)
+        if better:
+            self.best, self.best_step, self.stale = found.value, self.step, 0
+            self.best_weights = checkpoint.weights_of(self.plain)
+        else:
+            self.stale += 1
+        row = {"validation": found.row(), "omega": record.omegas(self.plain)}
+        self.curve.append({"step": self.step, **row["validation"], "omega": row["omega"]})
+        return row
+
+    def _evaluate(self, split: str) -> Evaluation:
+        self.plain.loss_weights = LossWeights()  # the task's loss alone
+        return evaluate(self.plain, self.task, split, self.run.batch, self.rank, self.world)
+
+    def _log(self, row: dict[str, Any]) -> None:
+        if not self.main:
+            return
+        with (self.out / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**row, "seconds": round(self.seconds, 3)}) + "\n")
+        if self.tracked:
+            flat = {"loss": row["loss"], "rate": row["rate"]}
+            flat |= {f"lam/{rule}": value for rule, value in row["lam"].items()}
+            if "validation" in row:
+                flat |= {"validation": row["validation"]["value"]}
+            self.accelerator.log(flat, step=row["step"])
+        whole = "validation" in row
+        last = self.curve[-1] if self.curve else {}
+        pace = (self.seconds + self.judging) / self.step
+        self.show.show(
+            News(
+                self.step, self.run.steps, row["loss"], row["rate"], self.read / self.seconds,
+                pace * (self.run.steps - self.step), self.task.metric, last.get("value"),
+                self.best, last.get("omega", {}),
+            ),
+            whole,
+        )  # fmt: skip
+
+    # --- going on
+
+    def _save(self) -> None:
+        """By the first process; every other waits."""
+        if self.main:
+            state = checkpoint.moments(self.adam)
+            state |= {f"best.{name}": t for name, t in self.best_weights.items()}
+            sheet = {
+                "step": self.step, "seconds": self.seconds, "drawing": self.drawing, "judging": self.judging,
+                "read": self.read, "best": self.best, "best_step": self.best_step,
+                "stale": self.stale, "curve": self.curve, "watch": self.watch.state(),
+                "schedule": self.schedule.state_dict(), "key": self.run.key,
+                "scaler": self._scaler().state_dict() if self._scaler() else None,
+            }  # fmt: skip
+            saved = checkpoint.Checkpoint(checkpoint.weights_of(self.plain), state, sheet)
+            try:
+                checkpoint.save(self.out, self.step, saved)
+            except OSError as error:
+                before = checkpoint.found(self.out)
+                kept = f"{before[-1]} is as it was" if before else "nothing was there before"
+                raise OSError(
+                    f"cannot write the checkpoint of step {self.step} into {self.out}: {error}; "
+                    f"{kept}; expected room on the disk, then --resume"
+                ) from error
+        self.accelerator.wait_for_everyone()
+
+    def _restore(self, saved: checkpoint.Checkpoint) -> None:
+        sheet = saved.sheet
+        checkpoint.fill(self.plain, saved.weights)
+        checkpoint.put_back(self.adam, saved.state)
+        best = {n.removeprefix("best."): t for n, t in saved.state.items() if n.startswith("best.")}
+        self.best_weights = best
+        for name in (
+            "step",
+            "seconds",
+            "drawing",
+            "judging",
+            "read",
+            "best",
+            "best_step",
+            "stale",
+            "curve",
+        ):
+            setattr(self, name, sheet[name])
+        self.watch.restore(sheet["watch"])
+        self.schedule.load_state_dict(sheet["schedule"])
+        if self._scaler() and sheet.get("scaler"):
+            self._scaler().load_state_dict(sheet["scaler"])
+
+    def _scaler(self) -> Any:
+        return getattr(self.accelerator, "scaler", None)
+
+    # --- after
+
+    def _finish(self) -> dict[str, Any]:
+        """The best weights on the test examples; the model and the record."""
+        run = self.run
+        if self.best_weights:
+            checkpoint.fill(self.plain, self.best_weights)
+        self.schedule.apply(self.plain, max(self.best_step - 1, 0), run.steps)
+        test = self._evaluate("test")
+        made: dict[str, Any] = {
+            "key": run.key, "run": plain(run),
+            "metric": self.task.metric, "higher": self.task.higher, "floor": self.task.floor,
+            "test": {**test.row(), "n": len(test.scores), "scores": test.scores},
+            "validation": self.best, "best_step": self.best_step, "steps": self.step,
+            "stopped_early": self.step < run.steps, "curve": self.curve,
+            "parameters": self.parameters, "attention_flops_an_example": self.flops,
+            "seconds": round(self.seconds, 3), "judging_seconds": round(self.judging, 3),
+            "tokens": self.read,
+            "tokens_a_second": round(self.read / max(self.seconds, 1e-9), 1),
+            "data_share": round(self.drawing / max(self.seconds, 1e-9), 5),
+            "peak_memory_mb": self._peak(), "processes": self.world,
+            "versions": record.versions(), "hardware": record.hardware(self.accelerator.device),
+        }  # fmt: skip
+        if self.main:
+            keep_model(self.out, self.plain, self.task)
+            write(self.out / RECORD, json.dumps(made, ensure_ascii=False))
+        if self.tracked:
+            self.accelerator.end_training()
+        self.accelerator.wait_for_everyone()
+        return made
+
+    def _peak(self) -> float:
+        if self.accelerator.device.type == "cuda":
+            return round(torch.cuda.max_memory_allocated() / 1e6, 1)
+        return round(memory.peak() / 1e6, 1)

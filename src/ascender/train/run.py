@@ -1,0 +1,167 @@
+"""A run is a value: everything that its numbers depend on, and the key that names it."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import torch
+
+from ascender.hf import (
+    PRESETS,
+    AscenderConfig,
+    AscenderForCausalLM,
+    AscenderForConditionalGeneration,
+    AscenderForSequenceClassification,
+    AscenderForTokenClassification,
+)
+from ascender.names import lookup, nearest
+from ascender.rules import RULES
+from ascender.schedule import Adaptive, Ramp, Schedule
+from ascender.tasks import Task, kind_of, task
+from ascender.train.variants import variant
+
+HEADS = {
+    "sequence": AscenderForSequenceClassification,
+    "token": AscenderForTokenClassification,
+    "causal": AscenderForCausalLM,
+    "seq2seq": AscenderForConditionalGeneration,
+}
+SCHEDULES = ("default", "constant", "adaptive")
+PRECISIONS = ("no", "bf16", "fp16")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A task, a variant, a seed, and the recipe.
+
+    options            of the task
+    hidden, layers, heads                the model's size
+    dropout, smoothing                   while training
+    steps, batch, rate, decay, clip      AdamW
+    warmup             a fraction of the steps; then a cosine down to 0
+    accumulate         pieces that a batch is taken in
+    checkpointing      of activations: less memory, more time
+    precision          no, bf16, fp16 (mixed)
+    schedule           of λ: default, constant, adaptive
+    losses             weights of the auxiliary losses, such as {"coh": 0.1}
+    every              steps between validations
+    patience           validations without a new best before it stops early; 0: never
+    """
+
+    task: str
+    variant: str = "ascender"
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    hidden: int = 64
+    layers: int = 2
+    heads: int = 4
+    dropout: float = 0.0
+    smoothing: float = 0.0
+    steps: int = 1000
+    batch: int = 64
+    rate: float = 1e-3
+    warmup: float = 0.05
+    decay: float = 0.01
+    clip: float = 1.0
+    accumulate: int = 1
+    checkpointing: bool = False
+    precision: str = "no"
+    schedule: str = "default"
+    losses: Mapping[str, float] = field(default_factory=dict)
+    every: int = 100
+    patience: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "accumulate", "every", "hidden", "layers", "heads"):
+            _expect(name, getattr(self, name), lambda x: _whole(x) and x >= 1, "an int from 1")
+        for name in ("seed", "patience"):
+            _expect(name, getattr(self, name), lambda x: _whole(x) and x >= 0, "an int from 0")
+        for name in ("dropout", "smoothing"):
+            _expect(name, getattr(self, name), lambda x: 0 <= x < 1, "a number in [0, 1)")
+        _expect("warmup", self.warmup, lambda x: 0 <= x <= 1, "a fraction of the steps")
+        _expect("rate", self.rate, lambda x: x > 0, "a number > 0")
+        for name in ("decay", "clip"):
+            _expect(name, getattr(self, name), lambda x: x >= 0, "a number ≥ 0")
+        _expect("accumulate", self.accumulate, lambda x: self.batch % x == 0,
+                f"a divisor of batch = {self.batch}")  # fmt: skip
+        for name, allowed in (("schedule", SCHEDULES), ("precision", PRECISIONS)):
+            lookup(name, getattr(self, name), dict.fromkeys(allowed))
+        for rule in self.losses:
+            lookup("loss", rule, dict.fromkeys(RULES))
+        AscenderConfig(  # fills the slot once, without memory: what does not fit says so now
+            **self._sizes(), **variant(self.variant).fields(kind_of(self.task).position, self.heads)
+        )
+
+    @classmethod
+    def of(cls, task: str, **given: Any) -> Run:
+        """What is not given is the task's recipe, then the usual."""
+        known = [f.name for f in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise TypeError(
+                    f"a run has no field {name!r}{nearest(name, known)}; expected one of "
+                    f"{', '.join(known)}"
+                )
+        said = {name: value for name, value in given.items() if value is not None}
+        return cls(task=task, **{**kind_of(task).recipe, **said})
+
+    @classmethod
+    def size(cls, name: str) -> dict[str, int]:
+        """hidden, layers and heads of a preset: tiny, small, medium, large."""
+        found = lookup("size", name, PRESETS)
+        names = ("hidden_size", "num_hidden_layers", "num_attention_heads")
+        return dict(zip(("hidden", "layers", "heads"), (found[n] for n in names), strict=True))
+
+    @property
+    def key(self) -> str:
+        """A hash of all of it."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+
+    def make_task(self, data_dir: str | None = None) -> Task:
+        """The task with its data, from `data_dir` where it reads files."""
+        files = "data_dir" in inspect.signature(kind_of(self.task)).parameters
+        where = {"data_dir": data_dir} if files and data_dir is not None else {}
+        return task(self.task, **self.options, **where)
+
+    def config(self, made: Task) -> AscenderConfig:
+        """The model's: the same for every variant but for the slot."""
+        return AscenderConfig(
+            **self._sizes(), dropout=self.dropout, label_smoothing=self.smoothing,
+            is_encoder_decoder=made.head == "seq2seq",
+            **{f"{rule}_loss": float(weight) for rule, weight in self.losses.items()},
+            **variant(self.variant).fields(made.position, self.heads), **made.fields(),
+        )  # fmt: skip
+
+    def _sizes(self) -> dict[str, int]:
+        names = ("hidden_size", "num_hidden_layers", "num_attention_heads")
+        return dict(zip(names, (self.hidden, self.layers, self.heads), strict=True))
+
+    def make_model(self, made: Task) -> Any:
+        """The task's head on the variant's model, drawn from the seed."""
+        torch.manual_seed(self.seed)
+        model = HEADS[made.head](self.config(made))
+        if self.checkpointing:
+            model.gradient_checkpointing_enable()
+        return model
+
+    def make_schedule(self) -> Schedule | Adaptive:
+        """λ over training; rules that the variant mutes stay at 0."""
+        plain = Schedule.constant() if self.schedule == "constant" else Schedule.default()
+        off = Ramp(shape="constant", to=0.0)
+        muted = variant(self.variant).mute
+        made = Schedule(**{r: off if r in muted else getattr(plain, r) for r in RULES})
+        return Adaptive(made) if self.schedule == "adaptive" else made
+
+
+def _whole(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool)
+
+
+def _expect(name: str, value: Any, right: Any, expected: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not right(value):
+        raise ValueError(f"{name} = {value!r}; expected {expected}")

@@ -1,0 +1,123 @@
+"""Variants: named settings of the slot, everything else equal.
+
+    variant = name + piece + piece …        ascender+alibi, no-sep+k=8, vanilla+rope+window=128
+
+A piece is a position, a normaliser, or option=value of the attention. What does not fit (a window
+where there is none, an option that an attention lacks) is refused here, before any work.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ascender.baselines import ATTENTIONS, options_of
+from ascender.names import lookup, nearest
+from ascender.normalizers import NORMALIZERS
+from ascender.positions import POSITIONS
+from ascender.rules import RULES
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What fills the slot.
+
+    options   of the attention        position    None: the task's
+    mute      rules whose λ stays 0   roles       frozen, one rule a head in turn
+    """
+
+    attention: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    position: str | None = None
+    normalizer: str = "softmax"
+    mute: tuple[str, ...] = ()
+    roles: bool = False
+
+    def fields(self, task_position: str, heads: int) -> dict[str, Any]:
+        """As an AscenderConfig has it."""
+        options = dict(self.options)
+        if self.roles:
+            options["roles"] = [(*RULES, "all")[i % 4] for i in range(heads)]
+        return {
+            "attention": self.attention, "attention_options": options,
+            "position": self.position or task_position, "normalizer": self.normalizer,
+        }  # fmt: skip
+
+
+def _only(rule: str) -> tuple[str, ...]:
+    return tuple(other for other in RULES if other != rule)
+
+
+VARIANTS: dict[str, tuple[Variant, str]] = {
+    "vanilla": (Variant("vanilla"), "dot products and nothing else"),
+    "matched": (Variant("matched"), "vanilla with as many parameters as ascender has"),
+    "longformer": (Variant("longformer", {"window": 64}), "a sliding window of 64"),
+    "bigbird": (Variant("bigbird", {"block": 16}), "window, global and random blocks of 16"),
+    "performer": (Variant("performer"), "random features instead of the softmax"),
+    "linear": (Variant("linear"), "elu + 1 instead of the softmax"),
+    "graph": (Variant("graph"), "Graphormer's bias by distance in the neighbour lists"),
+    "ascender": (Variant("ascender"), "alignment, separation and cohesion"),
+    "align": (Variant("ascender", mute=_only("align")), "alignment alone"),
+    "sep": (Variant("ascender", mute=_only("sep")), "separation alone"),
+    "coh": (Variant("ascender", mute=_only("coh")), "cohesion alone"),
+    "no-align": (Variant("ascender", mute=("align",)), "all but alignment"),
+    "no-sep": (Variant("ascender", mute=("sep",)), "all but separation"),
+    "no-coh": (Variant("ascender", mute=("coh",)), "all but cohesion"),
+    "mute": (Variant("ascender", mute=RULES), "no rule: ascender's parameters, vanilla's scores"),
+    "raw": (Variant("ascender", {"standardise": False}), "biases not standardised by row"),
+    "shuffled": (Variant("shuffled"), "neighbours drawn at random: a control"),
+    "shared": (
+        Variant("ascender", {"geometry": "shared"}),
+        "one z, h and τ for all heads (cheaper)",
+    ),
+    "fast": (
+        Variant("ascender", {"geometry": "shared", "qk_norm": True}),
+        "shared geometry and QK-norm: what folds best",
+    ),
+    "one-number": (Variant("ascender", {"numbers": "shared"}), "one ω, α, δ, κ for all heads"),
+    "roles": (Variant("ascender", roles=True), "each head one rule, frozen"),
+    "windowed": (Variant("ascender", {"window": 64}), "ascender in a sliding window of 64"),
+}
+
+
+def variant(name: str) -> Variant:
+    """A variant by name, with its pieces.
+
+    >>> variant("ascender+alibi+k=8").position
+    'alibi'
+    """
+    first, *pieces = name.split("+")
+    made, _ = lookup("variant", first, VARIANTS)
+    for piece in pieces:
+        made = _with(made, piece, name)
+    return made
+
+
+def _with(made: Variant, piece: str, name: str) -> Variant:
+    if piece in POSITIONS:
+        return replace(made, position=piece)
+    if piece in NORMALIZERS:
+        return replace(made, normalizer=piece)
+    if "=" not in piece:
+        known = [*POSITIONS, *NORMALIZERS]
+        raise ValueError(
+            f"unknown piece {piece!r}{nearest(piece, known)} in variant {name!r}; expected one of "
+            f"{', '.join(known)}, or option=value such as k=8"
+        )
+    option, _, text = piece.partition("=")
+    known = [o for o in options_of(ATTENTIONS[made.attention]) if o not in OWNED]
+    if option not in known:
+        raise ValueError(
+            f"{made.attention} attention has no option {option!r}{nearest(option, known)} in "
+            f"variant {name!r}; expected one of {', '.join(known)}"
+        )
+    try:
+        value = json.loads(text.replace("True", "true").replace("False", "false"))
+    except json.JSONDecodeError:
+        value = text
+    return replace(made, options={**made.options, option: value})
+
+
+OWNED = ("position", "normalizer", "kv_heads", "context_dim")  # the config has them elsewhere
