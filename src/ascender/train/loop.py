@@ -36,6 +36,12 @@ from ascender.train.run import Run
 from ascender.train.watch import Display, News, Silent
 
 
+# Where a run stands, beside its tensors, λ's schedule and the watch over its loss.
+STANDS = (
+    "step", "read", "seconds", "drawing", "judging", "best", "best_step", "stale", "curve",
+)  # fmt: skip
+
+
 class Stopped(Exception):
     """Training was asked to stop and can go on from its last checkpoint."""
 
@@ -258,11 +264,9 @@ class Trainer:
         if self.main:
             state = checkpoint.moments(self.adam)
             state |= {f"best.{name}": t for name, t in self.best_weights.items()}
-            sheet = {
-                "step": self.step, "seconds": self.seconds, "drawing": self.drawing, "judging": self.judging,
-                "read": self.read, "best": self.best, "best_step": self.best_step,
-                "stale": self.stale, "curve": self.curve, "watch": self.watch.state(),
-                "schedule": self.schedule.state_dict(), "key": self.run.key,
+            sheet = {name: getattr(self, name) for name in STANDS}
+            sheet |= {
+                "watch": self.watch.state(), "schedule": self.schedule.state_dict(),
                 "scaler": self._scaler().state_dict() if self._scaler() else None,
             }  # fmt: skip
             saved = checkpoint.Checkpoint(checkpoint.weights_of(self.plain), state, sheet)
@@ -283,17 +287,7 @@ class Trainer:
         checkpoint.put_back(self.adam, saved.state)
         best = {n.removeprefix("best."): t for n, t in saved.state.items() if n.startswith("best.")}
         self.best_weights = best
-        for name in (
-            "step",
-            "seconds",
-            "drawing",
-            "judging",
-            "read",
-            "best",
-            "best_step",
-            "stale",
-            "curve",
-        ):
+        for name in STANDS:
             setattr(self, name, sheet[name])
         self.watch.restore(sheet["watch"])
         self.schedule.load_state_dict(sheet["schedule"])
