@@ -74,7 +74,7 @@ def train(
     """
     from ascender.train import Run, Stopped
     from ascender.train import train as fit
-    from ascender.train.watch import Silent, display
+    from ascender.train.watch import Display, display
 
     given: dict[str, Any] = {
         "variant": variant, "seed": seed, "hidden": hidden, "layers": layers, "heads": heads,
@@ -91,7 +91,7 @@ def train(
         run = Run.of(task, **given)
         where = None if data_dir is None else str(data_dir)
         with display(f"{task}  {variant}  seed {seed}", note) as shown, asked_to_stop() as stop:
-            show = shown if first_process() else Silent()
+            show = shown if first_process() else Display()
             record = fit(
                 run, out, resume=resume, data_dir=where, show=show, save_every=save_every,
                 track=track, stopping=stop,

@@ -28,11 +28,13 @@ def accelerator(run: Run, out: Path, track: str | None) -> Any:
     """accelerate's, on the GPU where there is one."""
     try:
         from accelerate import Accelerator
+        from accelerate.state import AcceleratorState
         from accelerate.utils import DistributedDataParallelKwargs
     except ModuleNotFoundError as missing:
         raise ModuleNotFoundError(
             f'training needs {missing.name}; expected: pip install "ascender-attention[train]"'
         ) from None
+    AcceleratorState._reset_state()  # a run before this one may have had another precision
     # A rule that is not in yet has no gradient.
     unused = DistributedDataParallelKwargs(find_unused_parameters=True)
     made = Accelerator(

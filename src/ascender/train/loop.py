@@ -33,8 +33,7 @@ from ascender.train.folder import METRICS, RECORD, RUN, claim, cut_metrics, keep
 from ascender.train.group import accelerator, announce, check_tracker
 from ascender.train.health import Ill, Watch, culprit
 from ascender.train.run import Run
-from ascender.train.watch import Display, News, Silent
-
+from ascender.train.watch import Display, News
 
 # Where a run stands, beside its tensors, λ's schedule and the watch over its loss.
 STANDS = (
@@ -55,9 +54,9 @@ def train(
     check_tracker(track)
     done = claim(run, out, resume)
     if done is not None:
-        (show or Silent()).say(f"{out} is finished; nothing to do")
+        (show or Display()).say(f"{out} is finished; nothing to do")
         return done
-    trainer = Trainer(run, out, data_dir, show or Silent(), track)
+    trainer = Trainer(run, out, data_dir, show or Display(), track)
     trainer.try_once()
     trainer.open(resume)
     return trainer.go(save_every or run.every, stopping)
@@ -111,9 +110,10 @@ class Trainer:
         """Two examples through the model: what does not fit says so before anything is written."""
         self.schedule.apply(self.plain, self.run.steps, self.run.steps)
         batch = self.task.train(self.run.seed, 0, self.run.batch)[:2]
+        self.plain.loss_weights = LossWeights()
         with torch.no_grad():
-            self.plain(**self.task.inputs(batch), labels=batch.labels)
-            self.flops = record.attention_flops(self.plain.eval(), self.task.inputs(batch[:1]))
+            self.plain.eval()(**self.task.inputs(batch), labels=batch.labels)
+            self.flops = record.attention_flops(self.plain, self.task.inputs(batch[:1]))
 
     def open(self, resume: bool) -> None:
         """The folder, and where the run stands in it."""

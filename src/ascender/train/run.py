@@ -93,9 +93,11 @@ class Run:
             lookup(name, getattr(self, name), dict.fromkeys(allowed))
         for rule in self.losses:
             lookup("loss", rule, dict.fromkeys(RULES))
-        AscenderConfig(  # fills the slot once, without memory: what does not fit says so now
-            **self._sizes(), **variant(self.variant).fields(kind_of(self.task).position, self.heads)
-        )
+        slot = variant(self.variant).fields(kind_of(self.task).position, self.heads)
+        try:  # fills the slot once, without memory: what does not fit says so now
+            AscenderConfig(**self._sizes(), **slot)
+        except Exception as error:
+            raise ValueError(f"variant {self.variant!r}: {error.__cause__ or error}") from None
 
     @classmethod
     def of(cls, task: str, **given: Any) -> Run:

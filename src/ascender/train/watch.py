@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ascender.rules import RULES
 
@@ -40,8 +40,8 @@ class News:
         return "  ".join(parts)
 
 
-class Display(Protocol):
-    """Where news go."""
+class Display:
+    """Where news go: this one shows nothing."""
 
     def show(self, news: News, whole: bool = False) -> None:
         """`whole`: after a validation; a plain log prints only those."""
@@ -50,15 +50,7 @@ class Display(Protocol):
         """A note."""
 
 
-class Silent:
-    """Nothing is shown."""
-
-    def show(self, news: News, whole: bool = False) -> None: ...
-
-    def say(self, text: str) -> None: ...
-
-
-class Lines:
+class Lines(Display):
     """Plain lines, where there is no terminal."""
 
     def __init__(self, echo: Any) -> None:
@@ -72,7 +64,7 @@ class Lines:
         self.echo(text)
 
 
-class Live:
+class Live(Display):
     """A panel that moves: bar, numbers, ω of each rule."""
 
     def __init__(self, live: Any, title: str) -> None:
