@@ -13,6 +13,12 @@ from ascender.tasks.base import Batch, Drawn, Graded, Stored, Task
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "distinct": ("distinct:Distinct", {}),
     "digits": ("digits:Digits", {}),
+    "mnist": ("images:Patches", {"pictures": "mnist"}),
+    "fashion-mnist": ("images:Patches", {"pictures": "fashion-mnist"}),
+    "cifar10": ("images:Patches", {"pictures": "cifar10"}),
+    "lra-image": ("images:Pixels", {"pictures": "cifar10"}),
+    "cora": ("citations:Citations", {"name": "cora"}),
+    "citeseer": ("citations:Citations", {"name": "citeseer"}),
 }
 
 __all__ = ["TASKS", "Batch", "Drawn", "Graded", "Stored", "Task", "kind_of", "task"]
