@@ -25,10 +25,18 @@ __all__ = ["TASKS", "Batch", "Drawn", "Graded", "Stored", "Task", "kind_of", "ta
 
 
 def kind_of(name: str) -> type[Task]:
-    """The class of a task; its data is not touched."""
-    where, _ = lookup("task", name, TASKS)
+    """The class of a task; its data is not touched. `module:Class` is a name too."""
+    where = name if ":" in name else lookup("task", name, TASKS)[0]
     module, kind = where.split(":")
-    found: type[Task] = getattr(importlib.import_module(f"ascender.tasks.{module}"), kind)
+    try:
+        home = importlib.import_module(module if ":" in name else f"ascender.tasks.{module}")
+        found = getattr(home, kind)
+    except (ImportError, AttributeError) as error:
+        if ":" not in name:
+            raise
+        raise ValueError(f"no task {name!r} ({error}); expected module:Class") from None
+    if not (isinstance(found, type) and issubclass(found, Task)):
+        raise ValueError(f"{name!r} is {found!r}; expected a class derived from Task")
     return found
 
 
@@ -42,6 +50,6 @@ def task(name: str, **options: Any) -> Task:
             raise TypeError(
                 f"task {name} has no option {option!r}{nearest(option, known)}; {expected}"
             )
-    made = kind(**{**TASKS[name][1], **options})
+    made = kind(**{**TASKS.get(name, ('', {}))[1], **options})
     made.name = name  # type: ignore[misc]  # a family's tasks share a class
     return made
