@@ -78,10 +78,10 @@ class FewShotDigits(Drawn):
         """n examples from the images of a split."""
         pools, each = self.of[split], 2 + self.unlabelled  # named, query, the rest
         rank = rng.random((n, TEN, max(len(at) for at in pools)))
-        for digit, at in enumerate(pools):
-            rank[:, digit, len(at) :] = 2  # past the end of a pool
+        for d, at in enumerate(pools):
+            rank[:, d, len(at) :] = 2  # past the end of a pool
         digit = np.argsort(rng.random((n, TEN)))[:, : self.ways]  # in the order of their names
-        pick = np.argpartition(rank[np.arange(n)[:, None], digit], each, -1)[..., :each]
+        pick = np.argpartition(rank[np.arange(n)[:, None], digit], each - 1, -1)[..., :each]
         pick = rng.permuted(pick, axis=-1)
         table = np.zeros((TEN, rank.shape[-1]), dtype=np.int64)
         for d, at in enumerate(pools):

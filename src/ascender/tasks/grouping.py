@@ -40,7 +40,7 @@ class Grouping(Drawn):
     name = "grouping"
     head = "token"
     position = "none"
-    recipe: ClassVar[dict[str, Any]] = {"steps": 2000, "batch": 32, "rate": 1e-3}
+    recipe: ClassVar[dict[str, Any]] = {"steps": 3000, "batch": 32, "rate": 3e-3}
 
     def __init__(self, crowd: int = 64, most: int = 8, noise: float = 0.6, dim: int = 16) -> None:
         if not 2 <= most <= crowd // 2:
@@ -62,7 +62,7 @@ class Grouping(Drawn):
         a = np.where(twice, np.arange(N) % c[:, None], a)
         carries = np.arange(N)[None] < c[:, None]  # the first of each cluster
         order = np.argsort(rng.random((n, N)))
-        a, carries = (np.take_along_axis(t, order, 1) for t in (a, carries))
+        a, carries = np.take_along_axis(a, order, 1), np.take_along_axis(carries, order, 1)
         x = np.take_along_axis(p, a[..., None], 1)
         x += self.noise * rng.standard_normal(x.shape, dtype=np.float32)
         named = np.take_along_axis(np.argsort(rng.random((n, most))), a, 1)

@@ -184,7 +184,7 @@ class ListOps(Drawn):
         return Batch(inputs, torch.from_numpy(value), torch.from_numpy(level))
 
     @cached_property
-    def floor(self) -> float:  # type: ignore[override]  # a property, kept
+    def floor(self) -> float:
         return commonest(torch.cat([batch.labels for batch in self.held("test", 100)]).numpy())
 
     def example(self) -> str:
