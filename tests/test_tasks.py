@@ -9,7 +9,10 @@ import torch
 from ascender.tasks import TASKS, kind_of, task
 from ascender.tasks.base import SPLITS
 
-HERE = ["distinct", "digits"]  # tasks that need no file
+HERE = [  # tasks that need no file
+    "listops", "listops-short", "recall", "copy-noise", "needle", "pathfinder", "distinct",
+    "grouping", "digits", "fewshot-digits",
+]  # fmt: skip
 FLAGS = doctest.NORMALIZE_WHITESPACE
 
 

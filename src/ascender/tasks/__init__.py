@@ -11,7 +11,16 @@ from ascender.tasks.base import Batch, Drawn, Graded, Stored, Task
 
 # name: (where it is, options that the name stands for)
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "listops": ("listops:ListOps", {}),
+    "listops-short": ("listops:ListOps", {
+        "min_length": 10, "max_length": 100, "max_depth": 5, "max_args": 5, "slices": "depth",
+    }),
+    "recall": ("recall:Recall", {}),
+    "copy-noise": ("copy_noise:CopyNoise", {}),
+    "needle": ("needle:Needle", {}),
+    "pathfinder": ("pathfinder:Pathfinder", {}),
     "distinct": ("distinct:Distinct", {}),
+    "grouping": ("grouping:Grouping", {}),
     "digits": ("digits:Digits", {}),
     "mnist": ("images:Patches", {"pictures": "mnist"}),
     "fashion-mnist": ("images:Patches", {"pictures": "fashion-mnist"}),
@@ -20,6 +29,8 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "cora": ("citations:Citations", {"name": "cora"}),
     "citeseer": ("citations:Citations", {"name": "citeseer"}),
 }
+    "fewshot-digits": ("fewshot_digits:FewShotDigits", {}),
+}  # fmt: skip
 
 __all__ = ["TASKS", "Batch", "Drawn", "Graded", "Stored", "Task", "kind_of", "task"]
 
