@@ -19,6 +19,15 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "lra-image": ("images:Pixels", {"pictures": "cifar10"}),
     "cora": ("citations:Citations", {"name": "cora"}),
     "citeseer": ("citations:Citations", {"name": "citeseer"}),
+    "cola": ("glue:Glue", {"subset": "cola"}),
+    "sst2": ("glue:Glue", {"subset": "sst2"}),
+    "mrpc": ("glue:Glue", {"subset": "mrpc"}),
+    "qqp": ("glue:Glue", {"subset": "qqp"}),
+    "stsb": ("glue:Glue", {"subset": "stsb"}),
+    "mnli": ("glue:Glue", {"subset": "mnli"}),
+    "qnli": ("glue:Glue", {"subset": "qnli"}),
+    "rte": ("glue:Glue", {"subset": "rte"}),
+    "wnli": ("glue:Glue", {"subset": "wnli"}),
 }
 
 __all__ = ["TASKS", "Batch", "Drawn", "Graded", "Stored", "Task", "kind_of", "task"]
