@@ -28,6 +28,16 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "qnli": ("glue:Glue", {"subset": "qnli"}),
     "rte": ("glue:Glue", {"subset": "rte"}),
     "wnli": ("glue:Glue", {"subset": "wnli"}),
+    "boolq": ("superglue:SuperGlue", {"subset": "boolq"}),
+    "cb": ("superglue:SuperGlue", {"subset": "cb"}),
+    "copa": ("superglue:SuperGlue", {"subset": "copa"}),
+    "multirc": ("superglue:SuperGlue", {"subset": "multirc"}),
+    "record": ("superglue:SuperGlue", {"subset": "record"}),
+    "superglue-rte": ("superglue:SuperGlue", {"subset": "rte"}),
+    "wic": ("superglue:SuperGlue", {"subset": "wic"}),
+    "wsc": ("superglue:SuperGlue", {"subset": "wsc"}),
+    "lra-text": ("lra:LraText", {}),
+    "lra-retrieval": ("lra:LraRetrieval", {}),
 }
 
 __all__ = ["TASKS", "Batch", "Drawn", "Graded", "Stored", "Task", "kind_of", "task"]

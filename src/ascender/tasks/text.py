@@ -42,6 +42,8 @@ class Coder:
     def __call__(self, texts: Sequence[str]) -> list[np.ndarray]:
         if self.raw:
             return [np.frombuffer(text.encode(errors="replace"), np.uint8) for text in texts]
+        if not texts:
+            return []
         found = self.tokenizer(list(texts), add_special_tokens=False, verbose=False).input_ids
         return [np.array(row, np.int64) for row in found]
 
