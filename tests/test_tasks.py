@@ -9,7 +9,7 @@ import torch
 from ascender.tasks import TASKS, kind_of, task
 from ascender.tasks.base import SPLITS
 
-HERE = ["distinct", "digits"]  # tasks that need no file
+HERE = ["distinct", "digits", "pylib"]  # tasks that need no file
 FLAGS = doctest.NORMALIZE_WHITESPACE
 
 

@@ -38,6 +38,12 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "wsc": ("superglue:SuperGlue", {"subset": "wsc"}),
     "lra-text": ("lra:LraText", {}),
     "lra-retrieval": ("lra:LraRetrieval", {}),
+    "gsm8k": ("maths:Gsm8k", {}),
+    "math": ("maths:Math", {}),
+    "longbench": ("long:LongBench", {}),
+    "scrolls": ("long:Scrolls", {}),
+    "translation": ("translation:Translation", {}),
+    "pylib": ("pylib:Pylib", {}),
 }
 
 __all__ = ["TASKS", "Batch", "Drawn", "Graded", "Stored", "Task", "kind_of", "task"]

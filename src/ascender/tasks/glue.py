@@ -8,7 +8,7 @@ import numpy as np
 
 from ascender.names import lookup
 from ascender.tasks.rows import Row, labelled, rows
-from ascender.tasks.text import Example, TextClasses, parted
+from ascender.tasks.text import Example, TextClasses
 
 HUB = "nyu-mll/glue"
 
@@ -76,9 +76,9 @@ class Glue(TextClasses):
 
         train = rows(HUB, subset, "train", data_dir, columns)
         test = labelled(HUB, subset, data_dir, columns=columns, official=found.official)
-        self.fill(
-            parted([example(row) for row in train], [example(row) for row in test]),
-            tokenizer, found.length if length is None else length,
+        self.part(
+            [example(row) for row in train], [example(row) for row in test], tokenizer,
+            found.length if length is None else length,
         )  # fmt: skip
 
     @property

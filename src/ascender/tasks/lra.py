@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ascender.tasks.rows import Row, read, rows
-from ascender.tasks.text import Example, TextClasses, parted
+from ascender.tasks.text import Example, TextClasses
 
 SPLITS = {"train": "train", "validation": "eval", "test": "test"}  # ours: Long Range Arena's
 
@@ -40,7 +40,7 @@ class LraText(TextClasses):
             ]
             for split in ("train", "test")
         )
-        self.fill(parted(train, test), tokenizer, length, most=4096)
+        self.part(train, test, tokenizer, length, most=4096)
 
 
 class LraRetrieval(TextClasses):

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Row = dict[str, Any]
 HIDDEN = (-1, None, "")  # what stands where a data set keeps a label to itself
 ZIPPED = ("tau/scrolls",)  # a zip a configuration, which `datasets` does not open by itself
@@ -129,3 +130,11 @@ def carved(keys: Iterable[str], parts: int = 1) -> list[int]:
         )
     part = {key: i // tenth + 1 for i, key in enumerate(order[: parts * tenth])}
     return [part.get(key, 0) for key in keys]
+
+
+def parted(train: list[T], test: list[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+    """The three splits, validation carved from training: a tenth of the different keys."""
+    both: tuple[list[T], list[T]] = ([], [])
+    for one, part in zip(train, carved(map(key, train)), strict=True):
+        both[part].append(one)
+    return {"train": both[0], "validation": both[1], "test": test}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ascender.names import lookup
 from ascender.tasks.rows import Row, digest, labelled, rows
-from ascender.tasks.text import Example, TextClasses, parted
+from ascender.tasks.text import Example, TextClasses
 
 HUB = "aps/super_glue"
 NO_YES = ("no", "yes")
@@ -108,8 +108,9 @@ class SuperGlue(TextClasses):
         name = "wsc.fixed" if subset == "wsc" else subset
         train = rows(HUB, name, "train", data_dir, columns)
         test = labelled(HUB, name, data_dir, found.label, columns)
-        self.fill(
-            parted(*([e for row in part for e in found.read(row)] for part in (train, test))),
+        self.part(
+            [e for row in train for e in found.read(row)],
+            [e for row in test for e in found.read(row)],
             tokenizer, found.length if length is None else length,
         )  # fmt: skip
         for example in (e for part in self.examples.values() for e in part):

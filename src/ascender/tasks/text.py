@@ -11,9 +11,10 @@ from torch import Tensor
 
 from ascender.tasks.base import Batch, Stored, commonest, padded
 from ascender.tasks.metrics import more
-from ascender.tasks.rows import carved
+from ascender.tasks.rows import parted
 
-LEARNED_FROM = 10_000_000  # characters, at most, that a BPE is trained on
+LEVELS = ("short", "medium", "long", "cut")
+LEARNED_FROM = 4_000_000  # characters, at most, that a BPE is trained on
 
 
 class Coder:
@@ -21,7 +22,7 @@ class Coder:
 
     bytes       one token a byte, no download
     bpe:4096    byte pairs learned from the task's own training texts until there are 4096
-                tokens; from every n-th text where they have more than 10 million characters
+                tokens; from every n-th text where they have more than 4 million characters
     other       a name or folder that transformers' AutoTokenizer knows
     """
 
@@ -113,16 +114,16 @@ class Example(NamedTuple):
 
     texts: tuple[str, ...]
     label: float
-    key: str = ""
+    group: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.group or "\n".join(self.texts)
 
 
-def parted(train: list[Example], test: list[Example]) -> dict[str, list[Example]]:
-    """Validation carved from training: a tenth of the keys."""
-    where = carved(e.key or "\n".join(e.texts) for e in train)
-    both: tuple[list[Example], list[Example]] = ([], [])
-    for example, part in zip(train, where, strict=True):
-        both[part].append(example)
-    return {"train": both[0], "validation": both[1], "test": test}
+def level_of(whole: int, length: int) -> int:
+    """Which of LEVELS a text of this many tokens is."""
+    return int(np.searchsorted([0.25, 0.5, 1.0], whole / length))
 
 
 class TextClasses(Stored):
@@ -133,10 +134,17 @@ class TextClasses(Stored):
     long, and cut (what did not fit). Floor: the share of the commonest class in the test.
     """
 
-    levels = ("short", "medium", "long", "cut")
+    levels = LEVELS
     recipe: ClassVar[dict[str, Any]] = {"steps": 1000, "batch": 32, "rate": 1e-3}
     said: Mapping[int, str] | Sequence[str] = ()
     reports: tuple[str, ...] = ()
+
+    def part(
+        self, train: list[Example], test: list[Example], tokenizer: str, length: int,
+        most: int = 8192,
+    ) -> None:  # fmt: skip
+        """Fill it with these, validation carved from train."""
+        self.fill(parted(train, test, lambda e: e.key), tokenizer, length, most)
 
     def fill(
         self, examples: dict[str, list[Example]], tokenizer: str, length: int, most: int = 8192
@@ -168,9 +176,8 @@ class TextClasses(Stored):
         for i, each in zip(new, texts, strict=True):
             own = [next(parts) for _ in each]
             whole = sum(map(len, own)) + len(own) - 1
-            level = int(np.searchsorted([0.25, 0.5, 1.0], whole / self.length))
             row = joined(own, self.coder.sep, self.length).astype(np.int32)
-            self.known[split, i] = (row, level)
+            self.known[split, i] = (row, level_of(whole, self.length))
 
     def labels(self, some: Sequence[Example]) -> Tensor:
         kind = torch.float32 if self.num_labels == 1 else torch.int64
