@@ -239,6 +239,8 @@ def test_superglue(subset, tmp_path):
     folder = f"super_glue/{'wsc.fixed' if subset == 'wsc' else subset}"
     put(tmp_path, f"{folder}/train.jsonl", superglue_rows(subset, 60))
     put(tmp_path, f"{folder}/validation.jsonl", superglue_rows(subset, 7, 1000))
+    hidden = [{**row, "label": -1, "answers": []} for row in superglue_rows(subset, 3, 2000)]
+    put(tmp_path, f"{folder}/test.jsonl", hidden)
     made = task(name, data_dir=str(tmp_path))
     times = 2 if subset == "record" else 1
     assert made.rows("train") + made.rows("validation") == 60 * times

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 Row = dict[str, Any]
-HIDDEN = (-1, None, "")  # what stands where a data set keeps a label to itself
+HIDDEN: tuple[Any, ...] = (-1, None, "", [])  # what stands where a data set keeps a label to itself
 ZIPPED = ("tau/scrolls",)  # a zip a configuration, which `datasets` does not open by itself
 
 
@@ -56,10 +56,8 @@ def labelled(
     the folder has one with labels, else the official validation."""
     if data_dir is not None:
         file = Path(data_dir) / place(path, name) / "test.jsonl"
-        if file.exists():
-            found = rows(path, name, "test", data_dir)
-            if all(row.get(column) not in HIDDEN for row in found):
-                return rows(path, name, "test", data_dir, columns)
+        if file.exists() and all(row.get(column) not in HIDDEN for row in read(file)):
+            return rows(path, name, "test", data_dir, columns)
     return rows(path, name, official, data_dir, columns)
 
 
@@ -118,7 +116,7 @@ def carved(keys: Iterable[str], parts: int = 1) -> list[int]:
     of the rows nor a seed matters.
 
     >>> carved([f"row {i}" for i in range(10)])
-    [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
+    [0, 0, 0, 0, 0, 0, 0, 0, 1, 0]
     """
     keys = list(keys)
     order = sorted(set(keys), key=digest)
