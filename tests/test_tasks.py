@@ -11,7 +11,7 @@ from ascender.tasks.base import SPLITS
 
 HERE = [  # tasks that need no file
     "listops", "listops-short", "recall", "copy-noise", "needle", "pathfinder", "distinct",
-    "grouping", "digits", "fewshot-digits",
+    "grouping", "digits", "fewshot-digits", "pylib",
 ]  # fmt: skip
 FLAGS = doctest.NORMALIZE_WHITESPACE
 

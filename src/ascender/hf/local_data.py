@@ -17,6 +17,8 @@ from typing import Any
 
 import datasets
 
+from ascender.tasks.rows import place
+
 Say = Callable[[str], None]
 BUILDERS = ("arrow", "csv", "json", "pandas", "parquet", "text", "xml")  # files, not names
 HIDDEN = -1  # what GLUE has for a label that it keeps to itself
@@ -47,12 +49,6 @@ class Splits(datasets.DatasetDict):
     def _labelled(self, split: str) -> bool:
         rows = super().__getitem__(split)
         return "label" in rows.column_names and HIDDEN not in rows["label"]
-
-
-def place(path: str, name: str | None) -> Path:
-    """Where in the folder a data set lies."""
-    short = Path(path.rstrip("/").split("/")[-1])
-    return short / name if name else short
 
 
 @contextmanager

@@ -22,14 +22,38 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "distinct": ("distinct:Distinct", {}),
     "grouping": ("grouping:Grouping", {}),
     "digits": ("digits:Digits", {}),
+    "fewshot-digits": ("fewshot_digits:FewShotDigits", {}),
+    "pylib": ("pylib:Pylib", {}),
+    "cola": ("glue:Glue", {"subset": "cola"}),
+    "sst2": ("glue:Glue", {"subset": "sst2"}),
+    "mrpc": ("glue:Glue", {"subset": "mrpc"}),
+    "qqp": ("glue:Glue", {"subset": "qqp"}),
+    "stsb": ("glue:Glue", {"subset": "stsb"}),
+    "mnli": ("glue:Glue", {"subset": "mnli"}),
+    "qnli": ("glue:Glue", {"subset": "qnli"}),
+    "rte": ("glue:Glue", {"subset": "rte"}),
+    "wnli": ("glue:Glue", {"subset": "wnli"}),
+    "boolq": ("superglue:SuperGlue", {"subset": "boolq"}),
+    "cb": ("superglue:SuperGlue", {"subset": "cb"}),
+    "copa": ("superglue:SuperGlue", {"subset": "copa"}),
+    "multirc": ("superglue:SuperGlue", {"subset": "multirc"}),
+    "record": ("superglue:SuperGlue", {"subset": "record"}),
+    "superglue-rte": ("superglue:SuperGlue", {"subset": "rte"}),
+    "wic": ("superglue:SuperGlue", {"subset": "wic"}),
+    "wsc": ("superglue:SuperGlue", {"subset": "wsc"}),
+    "gsm8k": ("maths:Gsm8k", {}),
+    "math": ("maths:Math", {}),
+    "lra-text": ("lra:LraText", {}),
+    "lra-retrieval": ("lra:LraRetrieval", {}),
+    "lra-image": ("images:Pixels", {"pictures": "cifar10"}),
+    "longbench": ("long:LongBench", {}),
+    "scrolls": ("long:Scrolls", {}),
+    "translation": ("translation:Translation", {}),
     "mnist": ("images:Patches", {"pictures": "mnist"}),
     "fashion-mnist": ("images:Patches", {"pictures": "fashion-mnist"}),
     "cifar10": ("images:Patches", {"pictures": "cifar10"}),
-    "lra-image": ("images:Pixels", {"pictures": "cifar10"}),
     "cora": ("citations:Citations", {"name": "cora"}),
     "citeseer": ("citations:Citations", {"name": "citeseer"}),
-}
-    "fewshot-digits": ("fewshot_digits:FewShotDigits", {}),
 }  # fmt: skip
 
 __all__ = ["TASKS", "Batch", "Drawn", "Graded", "Stored", "Task", "kind_of", "task"]
@@ -61,6 +85,6 @@ def task(name: str, **options: Any) -> Task:
             raise TypeError(
                 f"task {name} has no option {option!r}{nearest(option, known)}; {expected}"
             )
-    made = kind(**{**TASKS.get(name, ('', {}))[1], **options})
+    made = kind(**{**TASKS.get(name, ("", {}))[1], **options})
     made.name = name  # type: ignore[misc]  # a family's tasks share a class
     return made

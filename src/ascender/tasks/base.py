@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,7 +93,7 @@ class Task(ABC):
 
     name: ClassVar[str]
     head: ClassVar[str] = "sequence"
-    metric: ClassVar[str] = "accuracy"
+    metric: str = "accuracy"
     higher: ClassVar[bool] = True
     position: ClassVar[str] = "rope"
     recipe: ClassVar[dict[str, Any]] = {}
@@ -134,8 +135,11 @@ class Task(ABC):
         }  # fmt: skip
 
     def score(self, logits: Float[Tensor, "B ..."], batch: Batch) -> Float[Tensor, "B"]:
-        """One number an example. Here: the share of its labels that are told."""
+        """One number an example. Here: the share of its labels that are told; of a number, whether
+        it is told within 0.5."""
         labels = batch.labels
+        if labels.is_floating_point() and logits.shape[-1] == 1:
+            return ((logits[:, 0] - labels).abs() <= 0.5).double()
         if self.head == "causal":
             logits, labels = logits[:, :-1], labels[:, 1:]
         if labels.ndim == 1:
@@ -147,9 +151,11 @@ class Task(ABC):
         """How the model does on a batch."""
         found = model(**self.inputs(batch), labels=batch.labels)
         logits = found.logits.float()
-        whole = batch.labels.ndim == 1 and logits.shape[-1] > 1
-        told = logits.argmax(-1).tolist() if whole else ()
-        meant = batch.labels.tolist() if whole else ()
+        told: Sequence[Any] = ()
+        meant: Sequence[Any] = ()
+        if batch.labels.ndim == 1:
+            told = (logits.argmax(-1) if logits.shape[-1] > 1 else logits[:, 0]).tolist()
+            meant = batch.labels.tolist()
         return Graded(self.score(logits, batch), batch.level, float(found.loss), told, meant)
 
     def counted(self, batch: Batch) -> int:
@@ -182,8 +188,11 @@ class Drawn(Task):
         return self.draw(np.random.default_rng([0, seed, step]), n)
 
     def held(self, split: str, n: int) -> Iterator[Batch]:
-        stream = SPLITS.index(check_split(split))
-        yield from self.draw(np.random.default_rng([stream]), self.examples).split(n)
+        drawn = self.__dict__.setdefault("_held", {})
+        if split not in drawn:  # once: a long or intricate example takes a while
+            stream = SPLITS.index(check_split(split))
+            drawn[split] = self.draw(np.random.default_rng([stream]), self.examples)
+        yield from drawn[split].split(n)
 
 
 class Stored(Task):
@@ -201,10 +210,7 @@ class Stored(Task):
     def train(self, seed: int, step: int, n: int) -> Batch:
         rows = self.rows("train")
         at = np.arange(step * n, (step + 1) * n)
-        orders = {
-            epoch: np.random.default_rng([seed, epoch]).permutation(rows)
-            for epoch in np.unique(at // rows).tolist()
-        }
+        orders = {epoch: order(seed, epoch, rows) for epoch in np.unique(at // rows).tolist()}
         which = [
             orders[epoch][i] for epoch, i in zip((at // rows).tolist(), at % rows, strict=True)
         ]
@@ -214,6 +220,12 @@ class Stored(Task):
         rows = self.rows(check_split(split))
         for start in range(0, rows, n):
             yield self.collate(split, np.arange(start, min(start + n, rows)))
+
+
+@lru_cache(maxsize=4)
+def order(seed: int, epoch: int, rows: int) -> Int[np.ndarray, "rows"]:
+    """The order in which an epoch goes through the rows."""
+    return np.random.default_rng([seed, epoch]).permutation(rows)
 
 
 def check_split(split: str) -> str:
@@ -227,7 +239,7 @@ def commonest(labels: Int[np.ndarray, "n"]) -> float:
     return float(np.bincount(labels).max() / len(labels))
 
 
-def padded(rows: Sequence[Sequence[int]], fill: int) -> tuple[Tensor, Tensor]:
+def padded(rows: Sequence[Sequence[int] | np.ndarray], fill: int) -> tuple[Tensor, Tensor]:
     """Rows of unequal length as (ids, mask): filled up on the right."""
     longest = max(len(row) for row in rows)
     ids = np.full((len(rows), longest), fill, dtype=np.int64)

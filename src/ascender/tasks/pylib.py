@@ -1,0 +1,148 @@
+"""Language modelling on the source of Python's standard library."""
+
+from __future__ import annotations
+
+import sysconfig
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ascender.tasks.base import Batch, Task, check_split
+from ascender.tasks.rows import digest
+from ascender.tasks.text import Coder
+
+SKIPPED = {"site-packages", "dist-packages", "test", "tests", "__pycache__"}
+PARTS = ("validation", "test", *8 * ("train",))
+
+
+def split_of(path: str) -> str:
+    """By a hash of the file's path in the library: 8 : 1 : 1."""
+    return PARTS[digest(path)[0] % len(PARTS)]
+
+
+@lru_cache(maxsize=1)
+def sources() -> dict[str, str]:
+    """The library's files by their path in it, tests left out."""
+    root = Path(sysconfig.get_path("stdlib"))
+    found = {}
+    for file in sorted(root.rglob("*.py")):
+        path = file.relative_to(root)
+        if not SKIPPED & set(path.parts):
+            found[path.as_posix()] = file.read_text("utf-8", errors="replace")
+    if {split_of(path) for path in found} != set(PARTS):
+        raise FileNotFoundError(
+            f"{len(found)} .py files in {root}; expected the source of Python's standard library"
+        )
+    return found
+
+
+def counts(text: str) -> Int[np.ndarray, "256"]:
+    """How often each byte is in it."""
+    return np.bincount(np.frombuffer(text.encode(), np.uint8), minlength=256)
+
+
+class Pylib(Task):
+    """What comes next in the source of Python's standard library? Blocks of `length` tokens, bytes
+    or byte pairs (tokenizer="bpe:1024"), at random places in training.
+
+    >>> print(Pylib().example())
+    this.py (validation)
+    s = \"\"\"Gur Mra bs Clguba, ol Gvz Crgref⏎⏎Ornhgvshy vf orggre … → each from those before
+
+    Files, not blocks, are parted, by a hash of their path: 8 : 1 : 1. Validation and test are
+    `blocks` blocks, evenly spread over theirs. The text is the running Python's: another version,
+    other numbers. The metric is bits per byte, less is better: −Σ log₂ p(token) / bytes told.
+
+    Levels: how far zlib gets a block down: repetitive, usual, dense. Floor: the bits of a byte of
+    the test by the counts of bytes in training.
+    """
+
+    name = "pylib"
+    head = "causal"
+    metric = "bits per byte"
+    higher = False
+    levels = ("repetitive", "usual", "dense")
+    recipe: ClassVar[dict[str, Any]] = {"steps": 2000, "batch": 32, "rate": 2e-3}
+
+    def __init__(self, tokenizer: str = "bytes", length: int = 256, blocks: int = 400) -> None:
+        if tokenizer != "bytes" and not tokenizer.startswith("bpe:"):
+            raise ValueError(
+                f"tokenizer {tokenizer!r}; expected bytes or bpe:SIZE, whose tokens are whole bytes"
+            )
+        if length < 2:
+            raise ValueError(f"length = {length}; expected at least 2 tokens")
+        if blocks < 1:
+            raise ValueError(f"blocks = {blocks}; expected at least 1")
+        parts: dict[str, list[str]] = {name: [] for name in ("train", "validation", "test")}
+        for path, text in sources().items():
+            parts[split_of(path)].append(text)
+        self.length, self.blocks = length, blocks
+        self.coder = Coder(tokenizer, lambda: parts["train"])
+        self.tokenizer, self.vocab_size = self.coder.tokenizer, self.coder.size
+        self.tokens = {name: self._joined(texts) for name, texts in parts.items()}
+        self.words = spelled(self.tokenizer, self.coder.end, self.coder.pad)
+        self.bytes = torch.tensor([len(word) for word in self.words])
+
+    def _joined(self, texts: list[str]) -> Int[np.ndarray, "n"]:
+        """One row of tokens, an end behind every file."""
+        rows = [piece for row in self.coder(texts) for piece in (row, np.array([self.coder.end]))]
+        found = np.concatenate(rows).astype(np.int32)
+        if len(found) < self.length:
+            raise ValueError(f"length = {self.length}; expected at most {len(found)} tokens")
+        return found
+
+    def train(self, seed: int, step: int, n: int) -> Batch:
+        rng = np.random.default_rng([seed, step])
+        return self._at("train", rng.integers(0, len(self.tokens["train"]) - self.length + 1, n))
+
+    def held(self, split: str, n: int) -> Iterator[Batch]:
+        there = len(self.tokens[check_split(split)]) // self.length
+        which = np.linspace(0, there - 1, min(self.blocks, there)).astype(np.int64)
+        for start in range(0, len(which), n):
+            yield self._at(split, which[start : start + n] * self.length)
+
+    def _at(self, split: str, starts: Int[np.ndarray, "B"]) -> Batch:
+        rows = self.tokens[split][starts[:, None] + np.arange(self.length)].astype(np.int64)
+        ids = torch.from_numpy(rows)
+        return Batch({"input_ids": ids}, ids.clone(), torch.tensor([*map(self._level, rows)]))
+
+    def _level(self, row: Int[np.ndarray, "N"]) -> int:
+        text = b"".join(self.words[token] for token in row.tolist())
+        return int(np.searchsorted([0.53, 0.61], len(zlib.compress(text)) / max(1, len(text))))
+
+    def score(self, logits: Float[Tensor, "B N v"], batch: Batch) -> Float[Tensor, "B"]:
+        later = batch.labels[:, 1:]
+        nats = F.cross_entropy(logits[:, :-1].transpose(1, 2).double(), later, reduction="none")
+        told = self.bytes.to(later.device)[later].sum(1).clamp_min(1)
+        return nats.sum(1) / np.log(2) / told
+
+    @property
+    def floor(self) -> float:
+        train, test = (
+            np.sum([counts(text) for path, text in sources().items() if split_of(path) == split], 0)
+            for split in ("train", "test")
+        )
+        p = (train + 1) / (train + 1).sum()  # one more of each, so that none is impossible
+        return float(-(test * np.log2(p)).sum() / test.sum())
+
+    def example(self) -> str:
+        path = "this.py" if "this.py" in sources() else next(iter(sources()))
+        shown = sources()[path][:60].replace("\n", "⏎")
+        return f"{path} ({split_of(path)})\n{shown} … → each from those before"
+
+
+def spelled(tokenizer: Any, *silent: int) -> list[bytes]:
+    """The bytes of every token of a byte-level tokenizer; none for those that are silent."""
+    from ascender.hf.tokens import bytes_tokenizer
+
+    letter = {bytes_tokenizer().convert_ids_to_tokens(byte): byte for byte in range(256)}
+    names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    return [b"" if i in silent else bytes(letter[c] for c in name) for i, name in enumerate(names)]
