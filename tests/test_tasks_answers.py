@@ -237,8 +237,11 @@ def test_translation(tmp_path):
     assert [made.rows(s) for s in ("train", "validation", "test")] == [54, 6, 3]
     torch.manual_seed(0)
     model = AscenderForConditionalGeneration(AscenderConfig(**TINY, **made.fields())).eval()
+    batch = next(made.held("test", 3))
+    wanted = model.prepare_decoder_input_ids_from_labels(batch.labels)
+    assert torch.equal(batch.inputs["decoder_input_ids"], wanted)
     with torch.no_grad():
-        graded = made.grade(model, next(made.held("test", 3)))
+        graded = made.grade(model, batch)
     assert graded.meant == [target for _, target in pairs[:3]]
     assert len(graded.told) == 3
     meant = graded.meant

@@ -25,6 +25,7 @@ class LongAnswers(Answers):
     Levels, by characters against the room for the prompt: fits, 2 times, 4 times, more.
     """
 
+    metric = F1
     levels = ("fits", "2 times", "4 times", "more")
 
     def level_of(self, prompt: str, room: int) -> int:

@@ -74,7 +74,9 @@ class Translation(Stored):
         ids, mask = padded([row[: self.length] for row in sources], self.coder.pad)
         told = [np.append(row[: self.length - 1], self.coder.end) for row in targets]
         level = torch.tensor([level_of(len(row), self.length) for row in sources])
-        inputs = {"input_ids": ids, "attention_mask": mask}
+        later = [np.append(self.coder.end, row[:-1]) for row in told]  # what the decoder sees
+        before = padded(later, self.coder.pad)[0]
+        inputs = {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": before}
         return Batch(inputs, padded(told, IGNORED)[0], level)
 
     def grade(self, model: Any, batch: Batch) -> Graded:
