@@ -1,7 +1,7 @@
 """The three rules for a pretrained model: a swarm learns, the model stays as it is.
 
     python examples/retrofit.py weights/stories15M --out out/swarm
-    python examples/retrofit.py weights/stories15M --data data/gsm8k/main/train.jsonl --out out/swarm
+    python examples/retrofit.py weights/stories15M --data gsm8k/main/train.jsonl --out out/swarm
     ascender eval weights/stories15M --adapter out/swarm --tasks gsm8k,sst2
 
 The text is Python's documentation of itself, or the lines of a JSON file (all their strings).
