@@ -33,7 +33,7 @@ BESIDE = grid(8, 8, 1)
 
 
 def main() -> None:
-    args = arguments(__doc__, steps=120)
+    args = arguments(__doc__, steps=250)
     x, y = digits()
     order = torch.randperm(len(x))
     train, test = order[:-300], order[-300:]

@@ -43,7 +43,7 @@ def accuracy(model: AscenderForTokenClassification, x: torch.Tensor, y: torch.Te
 
 
 def main() -> None:
-    args = arguments(__doc__, steps=120)
+    args = arguments(__doc__, steps=200)
     x, y = (pieces(t, LENGTH) for t in labelled(stdlib("argparse", "inspect", "tarfile", "typing")))
     x_test, y_test = (pieces(t, LENGTH)[:60] for t in labelled(stdlib("textwrap", "shlex")))
     config = AscenderConfig.preset(
