@@ -100,7 +100,7 @@ def examples(text):
     return tuple(doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(test))[:2]
 
 
-EXAMPLES = sorted(path for path in SRC.rglob("*.py") if ">>>" in read(path))
+EXAMPLES = sorted(p for p in SRC.rglob("*.py") if re.search(r"^\s*>>> ", read(p), re.M))
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.stem)
