@@ -50,6 +50,6 @@ def task(name: str, **options: Any) -> Task:
             raise TypeError(
                 f"task {name} has no option {option!r}{nearest(option, known)}; {expected}"
             )
-    made = kind(**{**TASKS.get(name, ('', {}))[1], **options})
+    made = kind(**{**TASKS.get(name, ("", {}))[1], **options})
     made.name = name  # type: ignore[misc]  # a family's tasks share a class
     return made
