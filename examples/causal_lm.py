@@ -23,7 +23,7 @@ def bits(model: AscenderForCausalLM, rows: torch.Tensor) -> float:
 
 
 def main() -> None:
-    args = arguments(__doc__, steps=200)
+    args = arguments(__doc__, steps=100)
     train = pieces(
         to_bytes(stdlib("argparse", "inspect", "typing", "tarfile", "unittest.mock")), LENGTH
     )

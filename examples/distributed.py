@@ -24,6 +24,7 @@ from ascender import hf
 from ascender.hf import sharding
 
 MODELS = {
+    "model": hf.AscenderModel,
     "causal": hf.AscenderForCausalLM,
     "masked": hf.AscenderForMaskedLM,
     "sequence": hf.AscenderForSequenceClassification,
@@ -36,7 +37,7 @@ VOCAB, BATCH, LENGTH, CLASSES = 61, 4, 23, 3
 def config(name: str, args: argparse.Namespace) -> hf.AscenderConfig:
     """Three heads on two processes: the rules' numbers, one a head, do not divide evenly. The
     auxiliary losses are means over tokens, so the padded batch goes without."""
-    more = {} if name == "sequence" else {"sep_loss": 0.1, "coh_loss": 0.1}
+    more = {} if name in ("model", "sequence") else {"sep_loss": 0.1, "coh_loss": 0.1}
     return hf.AscenderConfig(
         vocab_size=VOCAB, hidden_size=48, num_hidden_layers=2, num_attention_heads=3,
         num_labels=CLASSES, pad_token_id=0, decoder_start_token_id=0, attention=args.attention,
@@ -60,9 +61,19 @@ def batch(name: str, step: int) -> dict[str, Tensor]:
     if name == "sequence":  # padded: a mean over rows does not mind how long they are
         real = torch.arange(LENGTH) < torch.randint(11, LENGTH + 1, (BATCH, 1), generator=g)
         return {"input_ids": tokens, "attention_mask": real, "labels": by.squeeze(1) % CLASSES}
+    if name == "model":  # has no labels of its own
+        return {"input_ids": tokens}
     if name == "token":
         return {"input_ids": tokens, "labels": tokens % CLASSES}
     return {"input_ids": tokens, "labels": tokens.flip(1)[:, :13]}
+
+
+def loss_of(name: str, model: nn.Module, share: dict[str, Tensor]) -> Tensor:
+    """The model's own loss; of bare states, how far each is from the one before it."""
+    if name != "model":
+        return model(**share).loss
+    states = model(**share).last_hidden_state
+    return (states[:, 1:] - states[:, :-1]).square().mean()
 
 
 def spread(model: nn.Module, args: argparse.Namespace) -> nn.Module:
@@ -83,7 +94,7 @@ def train(name: str, args: argparse.Namespace, rank: int, size: int) -> list[flo
     losses, mine = [], slice(rank, None, size)
     for step in range(args.steps):
         share = {k: v[mine].to(args.device) for k, v in batch(name, step).items()}
-        loss = model(**share).loss
+        loss = loss_of(name, model, share)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

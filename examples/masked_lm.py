@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from ascender.hf import AscenderConfig, AscenderForMaskedLM
 
-LENGTH, WORDS = 48, 1500
+LENGTH, WORDS = 32, 400
 
 
 def documentation() -> list[str]:
@@ -47,13 +47,16 @@ def accuracy(model: AscenderForMaskedLM, batch: dict[str, torch.Tensor]) -> floa
 
 
 def main() -> None:
-    args = arguments(__doc__, steps=250)
+    args = arguments(__doc__, steps=160)
     texts = documentation()
     tokenizer = tokenizer_of(texts)
     ids = torch.tensor([i for text in texts for i in tokenizer(text)["input_ids"]])
-    rows = [{"input_ids": row} for row in pieces(ids, LENGTH)]
+    cut = pieces(ids, LENGTH)
+    rows = [{"input_ids": row} for row in cut[torch.randperm(len(cut))]]
     rows, held = rows[: -len(rows) // 10], rows[-len(rows) // 10 :]
-    hide = transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+    hide = transformers.DataCollatorForLanguageModeling(
+        tokenizer, mlm_probability=0.25, mask_replace_prob=1.0, random_replace_prob=0.0
+    )
     test = hide(held)
     config = AscenderConfig.preset(
         "tiny", vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id,
@@ -61,7 +64,7 @@ def main() -> None:
     )  # fmt: skip
     model = AscenderForMaskedLM(config).eval()
     told = test["labels"][test["labels"] != -100]
-    often = float((told == ids.mode().values).float().mean())
+    often = float((told == told.mode().values).float().mean())
     before = accuracy(model, test)
     print(f"before: {before:.1%} of the hidden words (always the commonest: {often:.1%})")
     fit(model, rows, args.steps, collate=hide, batch=32, rate=5e-3)

@@ -48,7 +48,14 @@ def main() -> None:
         x, y = (torch.stack(column) for column in zip(*rows, strict=True))
         return {"input_ids": x, "labels": y, "neighbours": BESIDE}
 
-    fit(model, list(zip(x[train], y[train], strict=True)), args.steps, collate=collate, batch=32)
+    fit(
+        model,
+        list(zip(x[train], y[train], strict=True)),
+        args.steps,
+        collate=collate,
+        batch=32,
+        rate=5e-3,
+    )
     print(f"after:  {accuracy(model, x[test], y[test]):.1%}")
 
 

@@ -22,12 +22,13 @@ transformers.utils.logging.disable_progress_bar()
 
 def arguments(about: str | None, steps: int) -> argparse.Namespace:
     """--steps, --attention, --position, --seed; the seed is set."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--steps", type=int, default=steps)
+    parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
+    parser.add_argument("--steps", type=int, default=steps, help=f"of training ({steps})")
     parser.add_argument("--attention", choices=[a for a in ATTENTIONS if a != "graph"],
                         default="ascender", help="the word that makes it a baseline")  # fmt: skip
-    parser.add_argument("--position", choices=list(POSITIONS), default="rope")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--position", choices=list(POSITIONS), default="rope",
+                        help="how places enter (rope)")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="of weights and order (0)")
     args = parser.parse_args()
     transformers.set_seed(args.seed)
     return args

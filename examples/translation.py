@@ -49,7 +49,7 @@ def translate(model: AscenderForConditionalGeneration, sources: list[str]) -> li
 
 
 def main() -> None:
-    args = arguments(__doc__, steps=400)
+    args = arguments(__doc__, steps=300)
     test = dates(100, seed=1)
     config = AscenderConfig.preset(
         "tiny", vocab_size=96 + LETTERS, pad_token_id=PAD, decoder_start_token_id=START,

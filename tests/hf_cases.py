@@ -3,6 +3,7 @@
 import torch
 import transformers
 
+from ascender.baselines import ATTENTIONS
 from ascender.hf import (
     AscenderConfig,
     AscenderForCausalLM,
@@ -56,6 +57,14 @@ def fits(**fields):
             raise
         return False
     return True
+
+
+PAIRS = [
+    (attention, position)
+    for attention in ATTENTIONS
+    for position in ("rope", "alibi", "shaw", "learned")
+    if fits(attention=attention, position=position)
+]
 
 
 def make(head="causal", seed=0, **fields):

@@ -6,6 +6,7 @@ import importlib
 import re
 from pathlib import Path
 
+import jaxtyping
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -99,7 +100,7 @@ def examples(text):
     return tuple(doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(test))[:2]
 
 
-EXAMPLES = sorted(path for path in SRC.rglob("*.py") if ">>>" in read(path))
+EXAMPLES = sorted(p for p in SRC.rglob("*.py") if re.search(r"^\s*>>> ", read(p), re.M))
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.stem)
@@ -109,10 +110,20 @@ def test_examples_in_the_code(file):
     assert result.failed == 0 < result.attempted
 
 
-def test_examples_in_the_readme():
-    text = read("README.md")
-    if ">>>" not in text:
-        pytest.skip("README.md has no examples")
+PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+NEEDS = {"docs/models.md": ("accelerate", "transformers"), "README.md": ("transformers",)}
+NEEDS |= dict.fromkeys(("docs/retrofit.md", "docs/clusters.md"), ("transformers",))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(read(page))])
+def test_examples_in_the_pages(page, monkeypatch):
+    """Every Python block is an example, and every example runs. Without the checks of shapes: what
+    a reader runs."""
+    for module in NEEDS.get(page, ()):
+        pytest.importorskip(module)
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    text = read(page)
+    assert all(">>>" in block for block in BLOCK.findall(text))
     assert examples(text) == (0, len(re.findall(r"^\s*>>> ", text, re.M)))
 
 

@@ -291,6 +291,7 @@ def test_what_cannot_write_is_refused(tmp_path):
         (["--tasks", "sst2", "--limit", "0"], ["'0'", "from 1"]),
         (["--tasks", "sst2", "--include-path", "no/such"], ["no folder no/such"]),
         (["--tasks", "gsm8k", "--adapter", "no/such"], ["adapter"]),
+        (["--tasks", "sst2", "--device", "gpu"], ["device = 'gpu'; expected cpu, cuda"]),
     ],
 )
 def test_a_bad_value_is_named(args, words, fresh, data):

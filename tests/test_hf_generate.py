@@ -194,28 +194,52 @@ def test_shared_neighbours_decode():
     same(*(generate(window, tokens(), use_cache=use) for use in (True, False)))
 
 
-@pytest.mark.parametrize("name", ["window", "longformer", "performer", "linear"])
-def test_streams_beyond_the_trained_length(name):
-    """128 tokens where 16 were the most; the memory stays, and the rows are those of the pass."""
-    model = decoder(name, max_position_embeddings=16)
-    if name == "window":
-        model = make(
-            attention_options={"k": 16, "window": 4, "n_global": 2}, max_position_embeddings=16
-        )
-    cache, ids, sizes = model.new_cache(), tokens(), []
-    model.model.layers[0].register_forward_hook(lambda *_: sizes.append(cache.nbytes()))
-    found = model.generate(ids, max_new_tokens=128, do_sample=False, past_key_values=cache)
-    assert found.shape[1] == N + 128
-    assert sizes[40] == sizes[-1] > 0
+STREAMS = {
+    "window": ("ascender", {"k": 16, "window": 4, "n_global": 2}),
+    "shared": ("ascender", {"k": 16, "window": 4, "geometry": "shared", "qk_norm": True}),
+    **{name: DECODERS[name] for name in ("longformer", "performer", "linear")},
+}
+
+
+def streamed(model, ids, new):
+    """(tokens, bytes of the cache and tokens held in it after every step)."""
+    cache, sizes, held = model.new_cache(), [], []
+
+    def look(*_):
+        sizes.append(cache.nbytes())
+        held.append(max(getattr(each, "held", 0) for each in cache.own))
+
+    model.register_forward_hook(look)
+    found = model.generate(ids, max_new_tokens=new, do_sample=False, past_key_values=cache)
+    return found, sizes, held
+
+
+@pytest.mark.parametrize(
+    ("name", "position"),
+    [
+        *(("window", p) for p in ("rope", "alibi", "none", "t5")),
+        ("shared", "rope"), ("longformer", "rope"), ("longformer", "alibi"), ("performer", "rope"),
+        ("linear", "none"),
+    ],
+)  # fmt: skip
+def test_streams_beyond_the_trained_length(name, position):
+    """64 tokens where 16 were the most: the memory stays, the rows are those of the whole pass."""
+    attention, options = STREAMS[name]
+    fields = {"max_position_embeddings": 16, "position": position}
+    model = make(attention=attention, attention_options=options, **fields)
+    found, sizes, held = streamed(model, tokens(), new=64)
+    assert found.shape[1] == N + 64
+    assert sizes[20] == sizes[-1] > 0
+    assert max(held) <= 4 * (2 * 4 + 2)  # of a window of 4 to both sides and 2 globals
     with torch.no_grad():
         logits = model(found, use_cache=False).logits[:, N - 1 : -1]
     assert torch.equal(logits.argmax(-1), found[:, N:])
-    if name == "window":
-        unbounded, kept = make(), []
-        cache2 = unbounded.new_cache()
-        unbounded.model.layers[0].register_forward_hook(lambda *_: kept.append(cache2.nbytes()))
-        unbounded.generate(ids, max_new_tokens=128, do_sample=False, past_key_values=cache2)
-        assert kept[-1] > 2 * sizes[-1]
+
+
+def test_without_a_window_the_memory_grows():
+    _, sizes, held = streamed(make(max_position_embeddings=16), tokens(), new=64)
+    assert sizes[-1] > 2 * sizes[20]
+    assert held[-1] == N + 64 - 1
 
 
 def test_learned_positions_end():

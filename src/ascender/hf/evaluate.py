@@ -78,7 +78,8 @@ def evaluate(
 
     from ascender.hf.local_data import data_from
 
-    manager, names = find(tasks, include_path)
+    _check_device(device)
+    manager, names = find(tasks, include_path, say)
     if isinstance(model, str | Path):
         model, tokenizer = load(str(model), tokenizer, adapter, say)
     with redirect_stdout(sys.stderr), _quiet():
@@ -110,7 +111,19 @@ def _lm_eval() -> Any:
     return lm_eval
 
 
-def find(tasks: Sequence[str], include_path: Path | None = None) -> tuple[Any, list[str]]:
+def _check_device(name: str) -> None:
+    import torch
+
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        why = str(error).splitlines()[0]
+        raise ValueError(f"device = {name!r}; expected cpu, cuda, cuda:1, … ({why})") from None
+
+
+def find(
+    tasks: Sequence[str], include_path: Path | None = None, say: Callable[[str], None] = print
+) -> tuple[Any, list[str]]:
     """(lm-eval's task manager, its names for these tasks). It reads every task file there is, for
     a quarter of a minute; so first only the folders of the tasks in KNOWN. A tag that others
     share, such as math_word_problems, is not whole there."""
@@ -125,6 +138,7 @@ def find(tasks: Sequence[str], include_path: Path | None = None) -> tuple[Any, l
         whole = {*KNOWN, *ALIASES, *few.all_subtasks, *few.all_groups}
         if set(tasks) <= whole:
             return few, resolve(tasks, few.all_tasks)
+        say("looking through all of lm-eval's task files, which takes a while")
         full = manager(include_path=own or None)
     return full, resolve(tasks, full.all_tasks)
 
@@ -244,7 +258,7 @@ def _prepare(tasks: Iterable[Any], fewshot: int | None, lm: Any) -> None:
         if lm.max_length <= answer:
             raise ValueError(
                 f"max_length = {lm.max_length}; expected more than the {answer} tokens that an "
-                f"answer of {task.config.task} may have"
+                f"answer of {task.config.task} may have (--max-length)"
             )
 
 

@@ -79,7 +79,11 @@ class Block(GradientCheckpointingLayer):
         if where is not None:
             lend(self.attention, where)
         self.cross_norm = nn.RMSNorm(dim, eps=eps) if cross else None
-        self.cross = config.make_attention(None, cross=True, layer=layer) if cross else None
+        self.cross = (
+            config.make_attention(None, cross=True, layer=layer + (config.num_decoder_layers or 0))
+            if cross
+            else None
+        )
         self.mlp_norm = nn.RMSNorm(dim, eps=eps)
         assert config.intermediate_size is not None  # the config fills it in
         self.mlp = SwiGLU(dim, config.intermediate_size)
@@ -159,7 +163,8 @@ class AscenderModel(AscenderPreTrainedModel):
         self.read = (
             nn.Linear(config.vector_size, config.hidden_size) if config.vector_size else None
         )
-        self.layers = nn.ModuleList(Block(config, where, i, cross) for i in range(layers))
+        first = config.num_hidden_layers if cross else 0  # an encoder's layers come before
+        self.layers = nn.ModuleList(Block(config, where, first + i, cross) for i in range(layers))
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.norm_eps)
         self.gradient_checkpointing = False
         set_lam(self, config.lam or {})

@@ -20,6 +20,8 @@ from ascender.hf.heads import Generates, cross_entropy, share
 from ascender.hf.modeling import AscenderModel, AscenderPreTrainedModel, refuse_near_misses
 from ascender.losses import LossWeights, collect
 
+NONE = LossWeights()
+
 
 @no_type_check  # transformers' fields are float32 by their types, bfloat16 in practice
 @dataclass
@@ -102,7 +104,7 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, Generates, Gener
             use_cache = False if use_cache is None else use_cache
             if decoder_input_ids is None and decoder_inputs_embeds is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        weights = self.loss_weights if labels is not None else LossWeights()
+        weights = self.loss_weights if labels is not None else NONE
         with collect(self, weights) as found:
             if encoder_outputs is None:
                 encoder_outputs = self.encoder(
