@@ -12,10 +12,6 @@ from torch import Tensor, nn
 from ascender.rules import RULES, Rules
 
 BY_HEAD = ("per_head", "shared")
-LEARNED = (
-    "omega_align", "omega_sep", "omega_coh", "alpha_align", "alpha_coh", "log_tau_sep",
-    "log_tau_coh", "delta", "log_kappa", "log_tau_score",
-)  # fmt: skip
 
 
 class Numbers:
@@ -86,7 +82,7 @@ class Numbers:
 
     def stamp(self) -> tuple[Any, ...]:
         """Differs where rules() would."""
-        learned = (getattr(self, name) for name in LEARNED)
+        learned = [p for p in vars(self)["_parameters"].values() if p is not None]
         return (
             self.lam_align, self.lam_sep, self.lam_coh, self.k, self.roles, self.standardise,
             self.separation_scope, self.local_scope, *((id(p), p._version) for p in learned),

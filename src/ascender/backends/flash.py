@@ -10,7 +10,8 @@ columns backward sets grad_out to 1 and out to −grad_lse, and the kernel itsel
 
     out_i − grad_lse_i · g_i / ‖g_i‖²,   g = grad_out,
 
-instead of out_i does the same. A row with g_i = 0 gets a vanishing one first.
+instead of out_i does the same. A row with g_i = 0 gets a vanishing one first. Where V is much
+narrower, slim.py does without the zeros.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ascender.backends import by_hand
+from ascender.backends import by_hand, slim
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
@@ -53,17 +54,25 @@ class _Flash(torch.autograd.Function):
         ctx: Any, Q: Tensor, K: Tensor, V: Tensor, bias: Tensor | None, causal: bool
     ) -> tuple[Tensor, Tensor]:
         ctx.e, ctx.causal = V.shape[-1], causal
+        sizes = Q.shape[-1], ctx.e, Q.shape[-2], K.shape[-2]
+        ctx.slim = bias is None and slim.serves(*sizes)
+        ctx.set_materialize_grads(False)
+        if ctx.slim:
+            out, lse = slim.forward(Q, K, V, causal)
+            ctx.save_for_backward(Q, K, V, bias, out, lse)
+            return out, lse
         if ctx.e < Q.shape[-1]:
             V = torch.nn.functional.pad(V, (0, Q.shape[-1] - ctx.e))
         out, lse = _forward(Q, K, V, 0.0, causal, attn_mask=bias, scale=1.0)
         ctx.save_for_backward(Q, K, V, bias, out, lse)
-        ctx.set_materialize_grads(False)
         return out[..., : ctx.e], lse
 
     @staticmethod
     @by_hand.backward
     def backward(ctx: Any, g: Tensor | None, g_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         Q, K, V, bias, out, lse = ctx.saved_tensors
+        if ctx.slim:
+            return *slim.backward(g, g_lse, Q, K, V, out, lse, ctx.causal), None, None
         if ctx.e < out.shape[-1]:
             g, out = _in_spare(g, out, g_lse, ctx.e)
         elif g is None:
