@@ -49,11 +49,16 @@ def array(t: Float[Tensor, "..."]) -> Float[np.ndarray, "..."]:
     return t.detach().numpy()
 
 
+def threaded(y: Keys) -> bool:
+    """Whether torch reads these keys."""
+    return y.size >= MANY and torch.get_num_threads() > 1
+
+
 def meet(x: Float[np.ndarray, "B #H w"], y: Keys) -> Row:
     """x · y_j for every key, each head of y serving H/G of x."""
     B, G, M, w = y.shape
     rows = x.reshape(B, G, -1, w)
-    if y.size < MANY or torch.get_num_threads() == 1:
+    if not threaded(y):
         if rows.shape[2] == 1:
             return np.matmul(y, rows.swapaxes(2, 3))[..., 0]
         return np.matmul(rows, y.swapaxes(2, 3)).reshape(B, -1, M)
@@ -65,7 +70,7 @@ def mix(p: Row, y: Keys) -> Float[np.ndarray, "B #H w"]:
     """Σ_j p_j y_j."""
     B, G, M, w = y.shape
     rows = p.reshape(B, G, -1, M)
-    if y.size < MANY or torch.get_num_threads() == 1:
+    if not threaded(y):
         return np.matmul(rows, y).reshape(B, -1, w)
     return torch.matmul(torch.from_numpy(rows), torch.from_numpy(y)).numpy().reshape(B, -1, w)
 
