@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from ascender.backends import slim as module
 from ascender.backends.bags import Lists
 from ascender.backends.flash import _flex, attend
 
@@ -44,6 +45,42 @@ def test_gradients_of_out_and_lse(kind, use):
     pairs = (torch.autograd.grad(loss, leaves, materialize_grads=True) for loss in losses)
     for a, b in zip(*pairs, strict=True):
         assert torch.allclose(a, b, atol=1e-12)
+
+
+@pytest.fixture
+def slim(monkeypatch):
+    """The blocks of narrow values, small enough for several of them; how often they served."""
+    served, forward = [], module.forward
+    for name, size in {"ROWS": 7, "KEYS": 13, "LONG": 1}.items():
+        monkeypatch.setattr(module, name, size)
+    monkeypatch.setattr(module, "forward", lambda *call: served.append(1) or forward(*call))
+    return served
+
+
+@pytest.mark.parametrize("use", ["out", "lse", "both"])
+@pytest.mark.parametrize("kind", ["full", "causal", "padded"])
+@pytest.mark.parametrize("scale", [1, 30])
+def test_narrow_values_in_blocks(kind, use, scale, slim):
+    """The same where V is much narrower than Q, also at scores of thousands."""
+    n = M if kind == "causal" else N
+    Q, K, V = (scale * torch.randn(B, H, m, w).double() for m, w in ((n, D), (M, D), (M, 2)))
+    leaves = [t.requires_grad_() for t in (Q, K, V)]
+    bias = padding() if kind == "padded" else None
+    got = attend(*leaves, causal=kind == "causal", bias=bias)
+    want = in_the_open(*leaves, kind == "causal", bias)
+    for a, b in zip(got, want, strict=True):
+        assert torch.allclose(a, b, rtol=1e-11, atol=1e-11)
+    losses = [{"out": o.sin().sum(), "lse": lse.sin().sum()} for o, lse in (got, want)]
+    chosen = [sum(each.values()) if use == "both" else each[use] for each in losses]
+    pairs = (torch.autograd.grad(loss, leaves, materialize_grads=True) for loss in chosen)
+    for a, b in zip(*pairs, strict=True):
+        assert torch.allclose(a, b, rtol=1e-10, atol=1e-10)
+    assert len(slim) == (kind != "padded")
+
+
+def test_blocks_are_for_narrow_values_only(slim):
+    attend(*tensors())
+    assert not slim
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import pytest
 import torch
 
-from ascender import Cache
+from ascender import AscenderAttention, Cache
 from ascender.attention import attend
 from ascender.backends import decode as module
 from cases import BY_QUERY, case
@@ -119,3 +120,70 @@ def test_a_cache_gives_the_same(served):
     flock = cache.flock(*flipped, rules=call["rules"])
     assert gap(attend(flock, "decode").flip(0), run(x, "dense")) < 1e-12
     assert len(served) == 2
+
+
+@torch.no_grad()
+def test_leaves_that_learn(served):
+    x = last("bare")
+    learning = x.but(**{name: t.clone().requires_grad_() for name, t in x.leaves.items()})
+    assert gap(run(learning, "decode"), run(x, "dense")) == gap(run(x, "decode"), run(x, "dense"))
+    assert len(served) == 2
+
+
+def tokens(layer, cache, x):
+    """x one by one."""
+    return torch.cat([layer(x[:, i : i + 1], cache=cache) for i in range(x.shape[1])], 1)
+
+
+@pytest.mark.parametrize("n_global", [0, 2])
+@pytest.mark.parametrize("position", ["none", "rope", "alibi"])
+@pytest.mark.parametrize("qk_norm", [False, True])
+@torch.no_grad()
+def test_a_window_of_a_cache(n_global, position, qk_norm, served):
+    torch.manual_seed(0)
+    layer = AscenderAttention(
+        12, 3, head_dim=10, d_z=5, d_a=7, k=4, window=6, n_global=n_global, position=position,
+        qk_norm=qk_norm,
+    ).double()  # fmt: skip
+    x = torch.randn(2, 43, 12, dtype=torch.float64)
+    cache = layer.new_cache()
+    first, rest = layer(x[:, :7], cache=cache), tokens(layer, cache, x[:, 7:])
+    whole = layer(x, causal=True, backend="dense")
+    assert gap(torch.cat([first, rest], 1), whole) < 1e-12
+    assert len(served) == (36 if n_global == 0 and position != "alibi" else 0)
+
+
+@torch.no_grad()
+def test_lists_of_a_window_go_by_what_the_cache_holds():
+    torch.manual_seed(0)
+    layer = AscenderAttention(12, 3, head_dim=10, d_z=5, d_a=7, k=4, window=6).double()
+    x = torch.randn(2, 13, 12, dtype=torch.float64)
+    one, other = layer.new_cache(), layer.new_cache()
+    for i in range(13):
+        y, near = layer(x[:, i : i + 1], cache=one, return_neighbours=True)
+        assert gap(y, layer(x[:, i : i + 1], cache=other)) < 1e-12
+    assert near.min() >= 13 - 7
+    assert near.max() == 11
+
+
+@pytest.mark.parametrize("change", ["omega_align", "log_kappa", "lam_sep", "k"])
+@torch.no_grad()
+def test_numbers_that_change_on_the_way(change):
+    """A cache remembers the rules, and notices where they are others."""
+    torch.manual_seed(0)
+    layer = AscenderAttention(12, 3, head_dim=10, d_z=5, d_a=7, k=4).double()
+    x = torch.randn(2, 11, 12, dtype=torch.float64)
+    cache = layer.new_cache()
+    tokens(layer, cache, x[:, :-2])
+    before = layer(x[:, -2:-1], cache=cache)
+    same, other = copy.deepcopy(cache), cache
+    value = getattr(layer, change)
+    if isinstance(value, torch.Tensor):
+        value.sub_(1)
+    else:
+        setattr(layer, change, value // 2)
+    expected = layer(x, causal=True, backend="dense")[:, -1:]
+    assert gap(layer(x[:, -1:], cache=other), expected) < 1e-12
+    assert gap(before, layer(x[:, :-1], causal=True, backend="dense")[:, -1:]) > 1e-7
+    layer.stamp = lambda: same._rules[0]  # one that does not notice
+    assert gap(layer(x[:, -1:], cache=same), expected) > 1e-7

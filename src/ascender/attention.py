@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -125,7 +126,8 @@ def attend(
 
 def _run(flock: Flock, name: str) -> Tensor:
     out = BACKENDS[name](flock)
-    if bool(torch.isnan(out).any()) or not _geometry_is_finite(flock):
+    spoilt_sum = math.isnan(float(out.detach().sum()))  # inf − inf too: then only a second look
+    if spoilt_sum or not _geometry_is_finite(flock):
         flock, spoilt = flock.spread().without_bad()
         out = BACKENDS[name](flock).masked_fill(spoilt[..., None], torch.nan)
         if flock.local is not None:

@@ -9,8 +9,11 @@ token may see and holds at most 2 (window + globals) tokens beyond a call's own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
@@ -84,7 +87,7 @@ class KVCache:
             if buffer is not None:
                 room[:, :, : self.held] = buffer[:, :, : self.held]
             self._buffers[name] = buffer = room
-        buffer[:, :, self.held : end] = t
+        buffer.narrow(2, self.held, t.shape[2]).copy_(t)
 
     def _room(self, name: str, t: Tensor, n: int) -> Tensor:
         B, G, _, w = t.shape
@@ -142,6 +145,7 @@ class Cache(KVCache):
     def __init__(self, window: int | None = None, n_global: int = 0) -> None:
         super().__init__(window, n_global)
         self._origin: Tensor | None = None
+        self._rules: tuple[tuple[Any, ...], Rules] | None = None
 
     def append(
         self,
@@ -156,6 +160,9 @@ class Cache(KVCache):
     ) -> None:
         """Remember n more tokens. `mask`: False where a token is padding."""
         acc = wide(k.dtype)
+        if k.shape[2] == 1 and mask is None and self._roomy(k, v, z, h):
+            self._append_one(k, v, z, h, bare)
+            return
         if self._origin is None:
             self._origin = z[..., :1, :].to(acc).detach()
         new = {"k": k, "v": v, "z": lift(z.to(acc) - self._origin), "h": unit(h.to(acc))}
@@ -166,6 +173,36 @@ class Cache(KVCache):
             norm = torch.linalg.vector_norm(keys, dim=-1, keepdim=True)
             new["scale"] = 1 / norm.clamp_min(FLOOR)
         self.keep(mask, **new)
+
+    def _roomy(self, *new: Tensor) -> bool:
+        """Whether another token only has to be written down, where numpy can do it: at one token
+        its overhead is what costs."""
+        full = self.window is not None and self.held > 2 * (self.window + self.n_global)
+        return (
+            self.held > 0
+            and not full
+            and "real" not in self._buffers
+            and not torch.is_grad_enabled()
+            and all(t.shape[2] > self.held for t in self._buffers.values())
+            and all(plain(t) for t in (*new, *self._buffers.values()))
+        )
+
+    def _append_one(self, k: Tensor, v: Tensor, z: Tensor, h: Tensor, bare: Tensor | None) -> None:
+        """The same as append, in numpy."""
+        room = {name: t.numpy()[:, :, self.held] for name, t in self._buffers.items()}
+        assert self._origin is not None
+        at = z.numpy()[:, :, 0] - self._origin.numpy()[:, :, 0]
+        new = h.numpy()[:, :, 0]
+        keys = (k if bare is None else bare).numpy()[:, :, 0]
+        room["k"][:], room["v"][:] = k.numpy()[:, :, 0], v.numpy()[:, :, 0]
+        room["z"][..., :-1], room["z"][..., -1] = at, np.add.reduce(at * at, -1)
+        np.divide(new, length(new), out=room["h"])
+        if "bare" in room:
+            room["bare"][:] = keys
+        if "scale" in room:
+            np.divide(1, length(keys), out=room["scale"])
+        self.held += 1
+        self.seen += 1
 
     def reorder(self, index: Int[Tensor, "b"]) -> None:
         super().reorder(index)
@@ -183,21 +220,72 @@ class Cache(KVCache):
         normalizer: Normalizer | None = None,
         **options: Any,
     ) -> Flock:
-        """The newest n tokens as queries against everything held."""
-        held = {name: self[name] for name in self._buffers}
+        """n queries at the newest tokens against everything held."""
         assert self._origin is not None
-        vis, acc = self.visibility(q.shape[2]), wide(q.dtype)
+        acc = wide(q.dtype)
+        own = z_q.to(acc) - self._origin, unit(h_q.to(acc))
+        vis = self.visibility(q.shape[2])
+        return self._flock(q, *own, self.held, rules, vis, key_norm, normalizer, **options)
+
+    def newest(
+        self,
+        q: Float[Tensor, "B H n d"],
+        *,
+        rules: Rules,
+        vis: Visibility,
+        key_norm: float | Tensor | None = None,
+        normalizer: Normalizer | None = None,
+        **options: Any,
+    ) -> Flock:
+        """The newest n tokens themselves as queries. What a window hides from all of them is left
+        out; one token then sees all that is left."""
+        n, seen = q.shape[2], self.held
+        whole = ("other", "pair_values")  # these go by everything held, as index lists do
+        apart = all(options.get(name) is None for name in whole)
+        apart = apart and isinstance(options.get("neighbours"), str)
+        if vis.window is not None and not vis.n_global and vis.mask is None and apart:
+            seen = min(seen, vis.window + n)
+            vis = replace(vis, j=vis.j[-seen:], window=None if n == 1 else vis.window)
+        z, h = (self._buffers[name].narrow(2, self.held - n, n) for name in ("z", "h"))
+        return self._flock(q, z[..., :-1], h, seen, rules, vis, key_norm, normalizer, **options)
+
+    def _flock(
+        self, q: Tensor, z: Tensor, h: Tensor, seen: int, rules: Rules, vis: Visibility,
+        key_norm: float | Tensor | None, normalizer: Normalizer | None, **options: Any,
+    ) -> Flock:  # fmt: skip
+        """Queries (z from the origin, h at length 1) against the last tokens, which they see."""
+        start = self.held - seen
+        held = {name: t.narrow(2, start, seen) for name, t in self._buffers.items()}
         q, rules, normalise = applied(normalizer, q, rules, vis)
-        z = z_q.to(acc) - self._origin, held["z"][..., :-1]
+        at = z, held["z"][..., :-1]
         flock = Flock(
-            q, held["k"], held["v"], *z, h_q, held["h"], rules=rules, vis=vis,
+            q, held["k"], held["v"], *at, h, held["h"], rules=rules, vis=vis,
             bare=held.get("bare"), key_norm=key_norm, normalise=normalise, **options,
         )  # fmt: skip
-        known: dict[str, object] = {
-            "z": z,
-            "z_lifted": held["z"],
-            "h_unit": (unit(h_q.to(acc)), held["h"]),
-        }
+        known: dict[str, object] = {"z": at, "z_lifted": held["z"], "h_unit": (h, held["h"])}
         if key_norm is None:
             known["key_scale"] = held["scale"]
         return flock.prepared(**known)
+
+    def remembered(self, stamp: Callable[[], tuple[Any, ...]], rules: Callable[[], Rules]) -> Rules:
+        """rules(), made again only where the stamp has changed or gradients are asked for."""
+        if torch.is_grad_enabled():
+            return rules()
+        try:
+            now = stamp()
+        except RuntimeError:  # weights made in inference mode do not tell when they change
+            return rules()
+        if self._rules is None or self._rules[0] != now:
+            self._rules = now, rules()
+        return self._rules[1]
+
+
+def plain(t: Tensor) -> bool:
+    """Whether t is memory that numpy can read."""
+    exact = t.dtype in (torch.float32, torch.float64)
+    return exact and t.device.type == "cpu" and not t.requires_grad
+
+
+def length(x: Float[np.ndarray, "*s w"]) -> Float[np.ndarray, "*s 1"]:
+    """max(‖x‖, 1e-12)."""
+    return np.maximum(np.sqrt(np.add.reduce(x * x, -1, keepdims=True)), FLOOR)

@@ -68,7 +68,10 @@ class Flock:
     def key_unit(self) -> Float[Tensor, "B G M d"]:
         """k̃."""
         keys = self.heading_keys.to(self.wide)
-        return unit(keys) if self.key_norm is None else keys * self.key_scale
+        if self.key_norm is None:
+            return unit(keys)
+        scale = self.key_scale
+        return keys if isinstance(scale, float) and scale == 1 else keys * scale
 
     @lazy
     def h_unit(self) -> tuple[Tensor, Tensor]:

@@ -14,9 +14,10 @@ from torch import Tensor
 FLOOR = 1e-12
 
 
-def unit(x: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
-    """x / max(‖x‖, 1e-12). Scaling x by a positive number changes nothing."""
-    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(FLOOR)
+def unit(x: Float[Tensor, "... d"], length: Tensor | None = None) -> Float[Tensor, "... d"]:
+    """x / max(‖x‖, 1e-12), times `length`. Scaling x by a positive number changes nothing."""
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(FLOOR)
+    return x / norm if length is None else x * (length / norm)
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

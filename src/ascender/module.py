@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -17,6 +16,7 @@ from ascender.cache import Cache
 from ascender.checks import enter
 from ascender.combine import Parts
 from ascender.flock import Flock
+from ascender.geometry import unit
 from ascender.losses import Source
 from ascender.numbers import Numbers, check_heads, start_coordinates
 from ascender.slot import Attention, Call, ways
@@ -96,9 +96,8 @@ class AscenderAttention(Attention, Numbers, Source):
             made["z_k"] = self._split((self.U_context or self.U)(context), self.d_z)
             made["h_k"] = self._split((self.P_context or self.P)(context), self.d_a)
         if self.qk_norm:  # base score = gain · cos(q, k); all keys have length 1
-            gain = (self.log_gain.exp() * self.head_dim**0.5).view(-1, 1, 1)
-            q, k = (F.normalize(made[name], dim=-1) for name in "qk")
-            made.update(q=gain * q, k=k, key_norm=1.0)
+            gain = (self.log_gain + 0.5 * math.log(self.head_dim)).exp().view(-1, 1, 1)
+            made.update(q=unit(made["q"], gain), k=unit(made["k"]), key_norm=1.0)
         return made
 
     def new_cache(self) -> Cache:
@@ -117,19 +116,18 @@ class AscenderAttention(Attention, Numbers, Source):
     def flock(self, call: Call) -> Flock:
         """The call as what the backends take."""
         near = self.neighbours if call.neighbours is None else call.neighbours
-        kinds: dict[str, Any] = dict(
-            rules=self.rules(), other=call.other, neighbours=near, normalizer=self.normalizer
-        )
+        kinds: dict[str, Any] = dict(other=call.other, neighbours=near, normalizer=self.normalizer)
         if "values" in ways(type(call.position)):
             kinds["pair_values"] = call.pair_values
-        if call.cache is not None:
-            own = {name: call.more.get(name) for name in ("z_q", "h_q", "key_norm")}
-            return call.cache.flock(call.q, **own, **kinds)
         vis = call.vis
+        if call.cache is not None:
+            rules = call.cache.remembered(self.stamp, self.rules)
+            kinds["key_norm"] = call.more.get("key_norm")
+            return call.cache.newest(call.q, rules=rules, vis=vis, **kinds)
         return enter(
-            call.q, call.k, call.v, **call.more, **kinds, causal=vis.causal, window=vis.window,
-            n_global=vis.n_global, mask=vis.mask, cross=vis.cross, bare=call.bare,
-            dropout=call.dropout,
+            call.q, call.k, call.v, **call.more, **kinds, rules=self.rules(),
+            causal=vis.causal, window=vis.window, n_global=vis.n_global, mask=vis.mask,
+            cross=vis.cross, bare=call.bare, dropout=call.dropout,
         )  # fmt: skip
 
     def mix(self, call: Call) -> Float[Tensor, "B H N e"]:
@@ -153,7 +151,10 @@ class AscenderAttention(Attention, Numbers, Source):
 
     def neighbours_of(self, call: Call) -> Int[Tensor, "B #H N K"]:
         flock = self.flock(call)
-        return find_neighbours(flock) if call.cache is None else flock.members
+        if call.cache is None:
+            return find_neighbours(flock)
+        near, start = flock.members, call.vis.M - flock.vis.M  # a cache leaves out what none sees
+        return near if start == 0 else torch.where(near < 0, near, near + start)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, k={self.k}, geometry={self.geometry!r}"

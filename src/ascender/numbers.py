@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -77,6 +78,14 @@ class Numbers:
             k=self.k, lam_align=self.lam_align, lam_sep=self.lam_sep, lam_coh=self.lam_coh,
             standardise=self.standardise, separation_scope=self.separation_scope,
             local_scope=self.local_scope,
+        )  # fmt: skip
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Differs where rules() would."""
+        learned = [p for p in vars(self)["_parameters"].values() if p is not None]
+        return (
+            self.lam_align, self.lam_sep, self.lam_coh, self.k, self.roles, self.standardise,
+            self.separation_scope, self.local_scope, *((id(p), p._version) for p in learned),
         )  # fmt: skip
 
 

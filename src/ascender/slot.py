@@ -232,7 +232,8 @@ class Attention(nn.Module, ABC):
             call = self.recall(call, self._news(mask, call.q.shape[2], cache))
         B, H, N = call.q.shape[:3]
         check_other(other, B, H, N, call.vis.M)
-        return replace(call, other=self.bias(call, other))
+        other = self.bias(call, other)
+        return call if other is None else replace(call, other=other)
 
     def project(
         self, x: Float[Tensor, "B N dim"], context: Float[Tensor, "B M source"] | None = None

@@ -3,12 +3,15 @@
     s_ij = Q_i·K_j      lse_i = log Σ_j exp s_ij      out_i = Σ_j exp(s_ij − lse_i) V_j
 
 Stock kernels return lse but take no gradient for it. Their backward uses `out` only in
-Δ_i = grad_out_i · out_i, and ∂L/∂s_ij = p_ij (grad_out_i·V_j − Δ_i + grad_lse_i). So handing in
+Δ_i = grad_out_i · out_i, and ∂L/∂s_ij = p_ij (grad_out_i·V_j − Δ_i + grad_lse_i). Where V is
+narrower than Q it is filled up with zeros, which the kernel asks for anyway; in one of those
+columns backward sets grad_out to 1 and out to −grad_lse, and the kernel itself computes
+Δ_i − grad_lse_i. Where V has no such column, handing in
 
     out_i − grad_lse_i · g_i / ‖g_i‖²,   g = grad_out,
 
-instead of out_i makes the kernel itself compute Δ_i − grad_lse_i: exact, and no column of V has
-to be kept free. A row with g_i = 0 gets a vanishing one first.
+instead of out_i does the same. A row with g_i = 0 gets a vanishing one first. Where V is much
+narrower, slim.py does without the zeros.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ascender.backends import by_hand
+from ascender.backends import by_hand, slim
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
@@ -39,39 +42,57 @@ def attend(
     e = V.shape[-1]
     if Q.device.type == "cuda":
         return _flex(Q, K, V, causal, bias)
-    if e < Q.shape[-1]:
-        V = torch.nn.functional.pad(V, (0, Q.shape[-1] - e))
-    elif e > Q.shape[-1]:
+    if e > Q.shape[-1]:
         Q, K = (torch.nn.functional.pad(t, (0, e - t.shape[-1])) for t in (Q, K))
     out, lse = _Flash.apply(Q, K, V, bias, causal)
-    return out[..., :e], lse
+    return out, lse
 
 
 class _Flash(torch.autograd.Function):
     @staticmethod
     def forward(
-        Q: Tensor, K: Tensor, V: Tensor, bias: Tensor | None, causal: bool
+        ctx: Any, Q: Tensor, K: Tensor, V: Tensor, bias: Tensor | None, causal: bool
     ) -> tuple[Tensor, Tensor]:
-        out, lse = _forward(Q, K, V, 0.0, causal, attn_mask=bias, scale=1.0)
-        return out, lse
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        Q, K, V, bias, causal = inputs
-        ctx.save_for_backward(Q, K, V, bias, *output)
-        ctx.causal = causal
+        ctx.e, ctx.causal = V.shape[-1], causal
+        sizes = Q.shape[-1], ctx.e, Q.shape[-2], K.shape[-2]
+        ctx.slim = bias is None and slim.serves(*sizes)
         ctx.set_materialize_grads(False)
+        if ctx.slim:
+            out, lse = slim.forward(Q, K, V, causal)
+            ctx.save_for_backward(Q, K, V, bias, out, lse)
+            return out, lse
+        if ctx.e < Q.shape[-1]:
+            V = torch.nn.functional.pad(V, (0, Q.shape[-1] - ctx.e))
+        out, lse = _forward(Q, K, V, 0.0, causal, attn_mask=bias, scale=1.0)
+        ctx.save_for_backward(Q, K, V, bias, out, lse)
+        return out[..., : ctx.e], lse
 
     @staticmethod
     @by_hand.backward
     def backward(ctx: Any, g: Tensor | None, g_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         Q, K, V, bias, out, lse = ctx.saved_tensors
-        if g is None:
+        if ctx.slim:
+            return *slim.backward(g, g_lse, Q, K, V, out, lse, ctx.causal), None, None
+        if ctx.e < out.shape[-1]:
+            g, out = _in_spare(g, out, g_lse, ctx.e)
+        elif g is None:
             g = torch.zeros_like(out)
-        if g_lse is not None:
+        if g_lse is not None and ctx.e == out.shape[-1]:
             g, out = _with_lse(g.contiguous(), out, g_lse.unsqueeze(-1).to(lse.dtype))
         dQ, dK, dV = _backward(g, Q, K, V, out, lse, 0.0, ctx.causal, attn_mask=bias, scale=1.0)
-        return dQ, dK, dV, None, None
+        return dQ, dK, dV[..., : ctx.e], None, None
+
+
+def _in_spare(g: Tensor | None, out: Tensor, g_lse: Tensor | None, e: int) -> tuple[Tensor, Tensor]:
+    """(g, out) of full width, with 1 · (−grad_lse) in column e. Nobody else sees that column of
+    out, so it is written in place, past autograd, which watches the others."""
+    filled = torch.zeros_like(out)
+    if g is not None:
+        filled[..., :e] = g
+    if g_lse is not None:
+        filled[..., e] = 1
+        out.data[..., e] = -g_lse
+    return filled, out
 
 
 def _with_lse(g: Tensor, out: Tensor, g_lse: Tensor) -> tuple[Tensor, Tensor]:

@@ -100,7 +100,8 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
     if local is not None:
         c = crowd.centre[0] if r.active("coh") else None
         _fill(local, layout, lists, u, c, out[..., e:])
-    return out[..., :e].to(dtype).masked_fill(layout.count == 0, 0)
+    out = out[..., :e].to(dtype)
+    return out if flock.vis.mask is None else out.masked_fill(layout.count == 0, 0)
 
 
 def _scores(flock: Flock, crowd: _Crowd, lists: Lists | None) -> list[Score]:
@@ -252,11 +253,11 @@ def _separate(
     p = A * torch.expm1(b)
     left = 1 + p.sum(-1, keepdim=True)
     few = left < (0.02 if out.dtype == wide else 0.5)
-    moved = out.to(wide) + lists.bag(p, flock.v.to(wide))
-    moved = moved / left.masked_fill(few, 1)
+    whole = 1 / left.masked_fill(few, 1)
+    moved = torch.addcmul(lists.bag(p * whole, flock.v.to(wide)), out.to(wide), whole)
     local = flock.local
     if local is not None:
-        local.sep = ((A + p) * phi).sum(-1, keepdim=True) / left.masked_fill(few, 1)
+        local.sep = ((A + p) * phi).sum(-1, keepdim=True) * whole
     if bool(few.any()):
         again = _rows_again(flock, few.squeeze(-1))
         moved = torch.where(few, again[..., :-1], moved)

@@ -62,21 +62,19 @@ class Whole(Layout):
         """All terms as columns of one product."""
         (B, H, _, d), wide = flock.q.shape, flock.wide
         dtype = pass_dtype(flock)
-        Q, K = [flock.q.to(wide) / d**0.5], [flock.k]
+        per_tau = 1 / flock.rules.at("tau_score", flock.q.to(wide))
+        Q, K = [flock.q.to(wide) * (per_tau * d**-0.5)], [flock.k]
         for score in scores:
             var = self.row_var(score.x, score.y) if flock.rules.standardise else None
-            f = slope(1.0, score.g, var)
+            f = slope(per_tau, score.g, var)
             if score.key_scale is not None:
                 Q[0] = Q[0] + f * score.key_scale * score.x  # y are the keys: folds into q
             else:
                 Q.append(f * score.x)
                 K.append(score.y)
-        temperature = flock.rules.at("tau_score", Q[0])
         # In front: ALiBi is a difference of large numbers, which meet before anything small.
-        Q, K = [x for x, _ in plain] + Q, [y for _, y in plain] + K
-        Qs = torch.cat([t.expand(B, H, -1, -1) for t in Q], -1)
-        Qs = Qs / temperature if isinstance(temperature, Tensor) or temperature != 1 else Qs
-        Qs = Qs.to(dtype)
+        Q, K = [x * per_tau for x, _ in plain] + Q, [y for _, y in plain] + K
+        Qs = torch.cat([t.expand(B, H, -1, -1) for t in Q], -1).to(dtype)
         Ks = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in K], -1)
         del Q, K
         scores.clear()  # they are columns now

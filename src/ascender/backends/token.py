@@ -2,13 +2,11 @@
 
 At one row the overhead of an operation is larger than its work, and numpy's is a third of
 torch's. So this is decode.py (which serves every other case) once more for the one case: rows are
-numpy arrays (B, H, ·), or (B, 1, ·) where the heads share them; what reads all keys is torch,
-which knows its threads.
+numpy arrays (B, H, ·), or (B, 1, ·) where the heads share them. Only where there are many keys and
+several threads does torch read them.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +16,11 @@ from torch import Tensor
 from ascender.combine import EPS
 from ascender.flock import Flock
 from ascender.geometry import FLOOR
-from ascender.rules import NUMBERS
 
+MANY = 1 << 18  # numbers to read, from which on threads pay
 Row = Float[np.ndarray, "B #H M"]
 Column = Float[np.ndarray, "B #H 1"]
+Keys = Float[np.ndarray, "B G M w"]
 
 
 def serves(flock: Flock) -> bool:
@@ -45,18 +44,43 @@ def token(flock: Flock) -> Tensor:
         return _Row(flock).attend()
 
 
-def meet(x: Float[np.ndarray, "..."], y: Float[Tensor, "B G M w"]) -> Row:
+def array(t: Float[Tensor, "..."]) -> Float[np.ndarray, "..."]:
+    """The same memory, of a leaf that learns too."""
+    return t.detach().numpy()
+
+
+def threaded(y: Keys) -> bool:
+    """Whether torch reads these keys."""
+    return y.size >= MANY and torch.get_num_threads() > 1
+
+
+def meet(x: Float[np.ndarray, "B #H w"], y: Keys) -> Row:
     """x · y_j for every key, each head of y serving H/G of x."""
     B, G, M, w = y.shape
-    rows = torch.from_numpy(x.reshape(B * G, -1, w))
-    return torch.bmm(rows, y.reshape(B * G, M, w).mT).numpy().reshape(B, -1, M)
+    rows = x.reshape(B, G, -1, w)
+    if not threaded(y):
+        if rows.shape[2] == 1:
+            return np.matmul(y, rows.swapaxes(2, 3))[..., 0]
+        return np.matmul(rows, y.swapaxes(2, 3)).reshape(B, -1, M)
+    product = torch.matmul(torch.from_numpy(rows), torch.from_numpy(y).mT)
+    return product.numpy().reshape(B, -1, M)
 
 
-def mix(s: Row, y: Float[Tensor, "B G M w"]) -> Float[np.ndarray, "B #H w"]:
-    """Σ_j softmax(s)_j y_j."""
+def mix(p: Row, y: Keys) -> Float[np.ndarray, "B #H w"]:
+    """Σ_j p_j y_j."""
     B, G, M, w = y.shape
-    weights = torch.softmax(torch.from_numpy(s.reshape(B * G, -1, M)), -1)
-    return torch.bmm(weights, y.reshape(B * G, M, w)).numpy().reshape(B, -1, w)
+    rows = p.reshape(B, G, -1, M)
+    if not threaded(y):
+        return np.matmul(rows, y).reshape(B, -1, w)
+    return torch.matmul(torch.from_numpy(rows), torch.from_numpy(y)).numpy().reshape(B, -1, w)
+
+
+def softmax(s: Row) -> Row:
+    """In place."""
+    s -= np.maximum.reduce(s, -1, keepdims=True)
+    np.exp(s, out=s)
+    s /= total(s)
+    return s
 
 
 def total(x: Float[np.ndarray, "*s w"]) -> Float[np.ndarray, "*s 1"]:
@@ -68,93 +92,94 @@ def sigmoid(x: Column) -> Column:
 
 
 def probe(c: Float[np.ndarray, "B #H z"]) -> Float[np.ndarray, "B #H z1"]:
-    return np.concatenate([c + c, np.full_like(c[..., :1], -1)], -1)
+    made = np.full((*c.shape[:-1], c.shape[-1] + 1), -1, c.dtype)
+    np.add(c, c, out=made[..., :-1])
+    return made
 
 
 class _Row:
     def __init__(self, flock: Flock) -> None:
-        self.flock = flock
+        self.flock, self.r = flock, flock.rules
         self.B, self.H, _, self.d = flock.q.shape
-        self.M, self.k = flock.vis.M, flock.rules.sizes()[0]
+        self.M, self.k = flock.vis.M, self.r.sizes()[0]
         self.batch, self.heads = np.arange(self.B)[:, None, None], np.arange(self.H)[:, None]
-        self.n: dict[str, Any] = {}
-        for name in NUMBERS:
-            value = getattr(flock.rules, name)
-            if isinstance(value, Tensor):
-                value = value.detach().to(flock.q.dtype).numpy().reshape(-1, 1)
-            self.n[name] = value
+        self.n = self.r.columns(flock.q.dtype)
+        self.k_k, self.v = array(flock.k), array(flock.v)
 
     def attend(self) -> Tensor:
-        r, flock = self.flock.rules, self.flock
-        q = flock.q[:, :, 0].numpy() * self.d**-0.5
-        if r.active("align") or r.active("sep"):
+        r, flock = self.r, self.flock
+        align, sep, coh = (r.active(rule) for rule in ("align", "sep", "coh"))
+        q = array(flock.q)[:, :, 0] * self.d**-0.5
+        s = meet(q, self.k_k)
+        if align or sep:
             self.find_neighbours()
-        s = self.aligned(q) if r.active("align") else meet(q, flock.k)
-        if r.active("sep") or r.active("coh"):
+        if align:
+            s += self.alignment()
+        if sep or coh:
             self.measure_distances()
-        if r.active("coh"):
+        if coh:
             s += self.cohesion()
-        if r.active("sep"):
+        if sep:
             s[self.batch, self.heads, self.near] -= self.separation()
         s /= self.n["tau_score"]
-        return torch.from_numpy(mix(s, flock.v)).unsqueeze(2)
+        return torch.from_numpy(mix(softmax(s), self.v)).unsqueeze(2)
 
     def standardised(self, rule: str, gate: Column, r: Row) -> Row:
         """λ ω gate r̃; uses r up."""
         r -= total(r) / self.M
         f = self.n["lam_" + rule] * self.n["omega_" + rule] * gate
-        return r * (f / np.sqrt(total(r * r) / self.M + EPS))
+        f = f / np.sqrt(total(r * r) / self.M + EPS)
+        return np.multiply(r, f, out=r) if r.shape[1] == f.shape[1] else r * f
 
     def find_neighbours(self) -> None:
         """a_j, and the k of P with the largest."""
         h_q, h_k = self.flock.h_unit
-        self.a = meet(h_q[:, :, 0].numpy(), h_k)
+        self.a = meet(array(h_q)[:, :, 0], array(h_k))
         self.a[..., -1] = -np.inf  # oneself
         self.near = np.argpartition(self.a, self.M - self.k, -1)[..., self.M - self.k :]
 
     def at(self, rows: Row) -> Float[np.ndarray, "B H k"]:
         """A row at the neighbours, (B, H, k)."""
-        return rows[self.batch, np.minimum(self.heads, rows.shape[1] - 1), self.near]
+        heads = self.heads if rows.shape[1] == self.H else 0
+        return rows[self.batch, heads, self.near]
 
-    def aligned(self, q: Float[np.ndarray, "B H d"]) -> Row:
-        """q·k_j and alignment: where k is not rotated q and u meet the keys in one product."""
-        flock, keys = self.flock, self.flock.heading_keys
-        scale = self.key_scale(self.H // keys.shape[1])
-        near = keys.numpy()[self.batch, self.heads // (self.H // keys.shape[1]), self.near]
-        near *= self.at(scale)[..., None] if flock.key_norm is None else scale
-        s = near.sum(-2)
+    def alignment(self) -> Row:
+        keys = self.k_k if self.flock.bare is None else array(self.flock.bare)
+        share = self.H // keys.shape[1]
+        near = keys[self.batch, self.heads // share, self.near]
+        scale = self.key_scale(share)
+        if self.flock.key_norm is None:
+            s = np.matmul(self.at(scale)[..., None, :], near)[..., 0, :]
+        else:
+            s = np.add.reduce(near, -2) * scale
         length = np.sqrt(total(s * s))
         u, R = s / np.maximum(length, FLOOR), length / self.k
         gate = sigmoid(self.n["alpha_align"] * (R * R - 1))
-        if flock.bare is None:
-            both = meet(np.stack([q, u], 2), keys).reshape(self.B, self.H, 2, self.M)
-            base, r = both[:, :, 0], both[:, :, 1]
-        else:
-            base, r = meet(q, flock.k), meet(u, keys)
-        r *= scale if flock.key_norm is None else scale[..., 0]
-        base += self.standardised("align", gate, r)
-        return base
+        r = meet(u, keys)
+        r *= scale
+        return self.standardised("align", gate, r)
 
     def key_scale(self, share: int) -> Float[np.ndarray, "..."]:
-        """1/‖k_j‖, each head of the keys serving `share`: (B, H, M), QK-norm: (H or 1, 1, 1)."""
-        scale: Any = self.flock.key_scale
+        """1/‖k_j‖, each head of the keys serving `share`: (B, H, M), QK-norm: (H or 1, 1)."""
+        scale = self.flock.key_scale
         if self.flock.key_norm is None:
-            rows = scale.squeeze(-1).numpy()
+            assert isinstance(scale, Tensor)
+            rows = array(scale)[..., 0]
             return np.repeat(rows, share, 1) if share > 1 else rows
-        return np.asarray(scale, self.a.dtype).reshape(-1, 1, 1)
+        return np.asarray(scale, self.a.dtype).reshape(-1, 1)
 
     def measure_distances(self) -> None:
         """−‖z − z_j‖²."""
-        z = self.flock.z[0][:, :, 0].numpy()
-        self.nearness = meet(probe(z), self.flock.z_lifted)
+        z, self.y = array(self.flock.z[0])[:, :, 0], array(self.flock.z_lifted)
+        self.nearness = meet(probe(z), self.y)
         self.nearness -= total(z * z)
 
     def cohesion(self) -> Row:
-        tau, y = self.n["tau_coh"], self.flock.z_lifted
-        mean = mix(self.nearness / tau**2, y)
+        tau = self.n["tau_coh"]
+        mean = mix(softmax(self.nearness / tau**2), self.y)
         c, mean_square = mean[..., :-1], mean[..., -1:]
         gate = sigmoid(self.n["alpha_coh"] * np.minimum(total(c * c) - mean_square, 0))
-        return self.standardised("coh", gate, meet(probe(c) / tau, y))
+        return self.standardised("coh", gate, meet(probe(c) / tau, self.y))
 
     def separation(self) -> Float[np.ndarray, "B H k"]:
         """λ ω η φ/σ at the neighbours."""

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from ascender import neighbours
+from ascender.backends import slim
 from ascender.backends.folded import CHUNK, LONG
 from ascender.backends.windowed import Blocks
 from ascender.visibility import Visibility
@@ -196,12 +197,24 @@ def variances(p: Problem, v: Variant, training: bool) -> float:
 
 
 def folded(p: Problem, training: bool, v: Variant) -> float:
-    """Main pass at the folded width (values are padded to it), centre passes, row variances,
-    lists, search."""
-    flash = 4 * p.pairs * (width(p, v.shared) * p.H + passes(v) * (p.d_z + 1) * spaces(p, v))
+    """Main pass, centre passes, row variances, lists, search."""
+    crowd = 4 * p.pairs * passes(v) * (p.d_z + 1) * spaces(p, v)
     few, near = variances(p, v, training), lists(p, v, training)
-    grown = FLASH * flash + STORED * few if training else flash + few
-    return grown + near + search(p, v, p.searched_pairs)
+    grown = FLASH * crowd + STORED * few if training else crowd + few
+    return main(p, v, training) + grown + near + search(p, v, p.searched_pairs)
+
+
+def main(p: Problem, v: Variant, training: bool) -> float:
+    """The pass at the folded width. Stock fills values up to it and looks at pairs that see each
+    other; slim.py has whole blocks on the diagonal. Backward: scores made again, two products for
+    them, two with the values."""
+    w, e, pairs = width(p, v.shared), p.d, p.pairs
+    if not slim.serves(w, e, p.n, p.n):
+        e = w
+    elif p.causal:
+        ends = [min(a + slim.ROWS, p.n) for a in range(0, p.n, slim.ROWS)]
+        pairs = sum((z - a) * z for a, z in zip([0, *ends], ends, strict=False))
+    return 2 * pairs * p.H * (4 * w + 3 * e if training else w + e)
 
 
 def windowed(p: Problem, training: bool, v: Variant) -> float:

@@ -72,6 +72,7 @@ class Rope(Position):
         self.low_freq_factor, self.high_freq_factor = low_freq_factor, high_freq_factor
         self.original_length = original_length
         self._theta = self.frequencies()
+        self._last: tuple[Tensor, int, tuple[Tensor, Tensor]] | None = None
         self.register_buffer("theta", torch.empty(head_dim // 2), persistent=False)
         self.reset_parameters()
 
@@ -104,14 +105,26 @@ class Rope(Position):
     def turns(
         self, p: Int[Tensor, "*b N"], dtype: torch.dtype
     ) -> tuple[Float[Tensor, "*b N half"], Float[Tensor, "*b N half"]]:
-        """cos pθ and sin pθ: from a table that all layers share on the CPU, else computed."""
-        if p.device.type == "cpu" and not torch.compiler.is_compiling() and p.numel():
-            low, high = (int(x) for x in p.aminmax())
-            if low >= 0 and high < LONGEST:
-                length = 1 << max(high, 63).bit_length()
-                cos, sin = table(self._theta, length, dtype)
-                return cos[p], sin[p]
-        return cos_sin(p, self.theta, dtype)
+        """cos pθ and sin pθ: from a table that all layers share on the CPU, else computed. Those
+        of the last p are kept: keys and queries ask for the same."""
+        if p.device.type != "cpu" or torch.compiler.is_compiling() or not p.numel():
+            return cos_sin(p, self.theta, dtype)
+        if torch.is_inference_mode_enabled() or p.is_inference():  # made for that mode only
+            return self._looked_up(p, dtype)
+        if self._last is not None:
+            last, version, kept = self._last
+            if last is p and version == p._version and kept[0].dtype == dtype:
+                return kept
+        found = self._looked_up(p, dtype)
+        self._last = p, p._version, found
+        return found
+
+    def _looked_up(self, p: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        low, high = (int(x) for x in p.aminmax())
+        if low < 0 or high >= LONGEST:
+            return cos_sin(p, self.theta, dtype)
+        cos, sin = table(self._theta, 1 << max(high, 63).bit_length(), dtype)
+        return cos[p], sin[p]
 
     def rotate(
         self, t: Float[Tensor, "B H N d"], p: Int[Tensor, "*b N"]

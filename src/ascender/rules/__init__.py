@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from ascender.lazy import lazy
 
 Number = float | Tensor
 
@@ -91,10 +94,29 @@ class Rules:
 
     def active(self, rule: str) -> bool:
         """False where the rule is switched off by a plain 0 (a float, not a learned number)."""
-        return not any(
-            isinstance(x, int | float) and x == 0
-            for x in (getattr(self, f"lam_{rule}"), getattr(self, f"omega_{rule}"))
-        )
+        return rule in self._active
+
+    @lazy
+    def _active(self) -> tuple[str, ...]:
+        def off(x: Number) -> bool:
+            return not isinstance(x, Tensor) and x == 0
+
+        pairs = {r: (getattr(self, f"lam_{r}"), getattr(self, f"omega_{r}")) for r in RULES}
+        return tuple(rule for rule, pair in pairs.items() if not any(map(off, pair)))
+
+    def columns(self, dtype: torch.dtype) -> dict[str, Any]:
+        """Every number as it multiplies rows in numpy: a float, or (H or 1, 1). Kept where that is
+        the memory of the tensors themselves."""
+        kept: tuple[torch.dtype, dict[str, Any]] | None = vars(self).get("_columns")
+        if kept is not None and kept[0] == dtype:
+            return kept[1]
+        found: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS}
+        tensors = {name: t for name, t in found.items() if isinstance(t, Tensor)}
+        for name, t in tensors.items():
+            found[name] = t.detach().to(dtype).numpy().reshape(-1, 1)
+        if all(t.dtype == dtype for t in tensors.values()):
+            object.__setattr__(self, "_columns", (dtype, found))
+        return found
 
     def sizes(self) -> tuple[int, ...]:
         """k as a tuple: one entry, or one a head."""
