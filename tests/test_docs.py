@@ -130,3 +130,13 @@ def test_examples_in_the_pages(page, monkeypatch):
 def test_a_wrong_example_fails():
     assert SRC / "neighbours.py" in EXAMPLES
     assert examples("```python\n>>> 1 + 1\n3\n>>> 2 + 2\n4\n```\n") == (1, 2)
+
+
+def test_every_task_and_variant_has_its_place_in_the_pages():
+    from ascender.tasks import TASKS
+    from ascender.train import VARIANTS
+
+    for page, names in (("docs/tasks.md", TASKS), ("docs/training.md", VARIANTS)):
+        said = {word for span in re.findall(r"`([^`]+)`", read(page)) for word in span.split()}
+        missing = {name for name in names if name not in said}
+        assert not missing, f"{page} does not name {missing}"

@@ -33,6 +33,7 @@ class AscenderAttention(Attention, Numbers, Source):
     geometry    "per_head", or "shared": one U, P and kernel width τ for all heads (cheaper)
     numbers     "per_head", or "shared": one ω, α, δ, κ and τ_score for all heads
     qk_norm     queries and keys of one learned length a head: alignment then costs no width
+    omega, tau  where ω and the kernel widths τ_sep, τ_coh start
     roles       None (every rule in every head), or one of align, sep, coh, all a head: frozen roles
     options     of the slot: position, normalizer, window, n_global, dropout, … (slot.Attention)
     """
@@ -46,7 +47,8 @@ class AscenderAttention(Attention, Numbers, Source):
         k: int | Sequence[int] = 16, geometry: str = "per_head", numbers: str = "per_head",
         qk_norm: bool = False, neighbours: str = "semantic", standardise: bool = True,
         separation_scope: str = "neighbours", local_scope: str = "visible",
-        roles: Sequence[str] | None = None, omega: float = 0.1, **options: Any,
+        roles: Sequence[str] | None = None, omega: float = 0.1, tau: float = 1.0,
+        **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(dim, heads, **options)
         check_heads(heads, geometry, numbers, roles)
@@ -68,7 +70,7 @@ class AscenderAttention(Attention, Numbers, Source):
             self.P_context = nn.Linear(self.source, spaces * d_a, bias=False)
         if qk_norm:
             self.log_gain = nn.Parameter(torch.empty(heads))
-        self.make_numbers(omega, 1 if numbers == "shared" else heads, spaces)
+        self.make_numbers(omega, 1 if numbers == "shared" else heads, spaces, tau)
         self.reset_parameters()
         self.rules()  # checks the options now, not at the first call
 

@@ -40,9 +40,12 @@ class Numbers:
     log_kappa: Tensor
     log_tau_score: Tensor
 
-    def make_numbers(self, omega: float, size: int, spaces: int) -> None:
-        """`size` values of each, `spaces` of the kernel widths; reset_numbers fills them."""
-        self.omega = omega
+    def make_numbers(self, omega: float, size: int, spaces: int, tau: float = 1.0) -> None:
+        """`size` values of each, `spaces` of the kernel widths, which start at `tau`;
+        reset_numbers fills them."""
+        if not 0 < tau < math.inf:
+            raise ValueError(f"tau = {tau!r}; expected a number > 0")
+        self.omega, self.tau = omega, tau
         for name in self.starts():
             width = spaces if name in ("log_tau_sep", "log_tau_coh") else size
             setattr(self, name, nn.Parameter(torch.empty(width)))
@@ -52,7 +55,8 @@ class Numbers:
         """Where the learned numbers start."""
         return {
             **{f"omega_{rule}": self.omega for rule in RULES},
-            "alpha_align": 1.0, "alpha_coh": 1.0, "log_tau_sep": 0.0, "log_tau_coh": 0.0,
+            "alpha_align": 1.0, "alpha_coh": 1.0,
+            "log_tau_sep": math.log(self.tau), "log_tau_coh": math.log(self.tau),
             "delta": 0.2, "log_kappa": math.log(32.0), "log_tau_score": 0.0,
         }  # fmt: skip
 

@@ -142,7 +142,7 @@ class Trainer:
         memory.reset()
         while self.step < run.steps and not (run.patience and self.stale >= run.patience):
             start = time.perf_counter()
-            row = self._one()
+            row = self.one()
             self.seconds += time.perf_counter() - start
             self.step += 1
             last = self.step == run.steps
@@ -158,7 +158,7 @@ class Trainer:
                 raise Stopped(f"stopped after step {self.step} of {run.steps}, as asked")
         return self._finish()
 
-    def _one(self) -> dict[str, Any]:
+    def one(self) -> dict[str, Any]:
         """One step of the optimiser."""
         run, t = self.run, self.step
         begun = time.perf_counter()
@@ -215,7 +215,7 @@ class Trainer:
         raise Ill(f"step {self.step + 1}: {wrong}; first in {where}; {then}")
 
     def _validate(self) -> dict[str, Any]:
-        found = self._evaluate("validation")
+        found = self.evaluate("validation")
         better = self.best is None or (
             found.value > self.best if self.task.higher else found.value < self.best
         )
@@ -230,7 +230,8 @@ class Trainer:
         self.curve.append({"step": self.step, **row["validation"], "omega": row["omega"]})
         return row
 
-    def _evaluate(self, split: str) -> Evaluation:
+    def evaluate(self, split: str) -> Evaluation:
+        """The model as it is on a split."""
         self.plain.loss_weights = LossWeights()  # the task's loss alone
         return evaluate(self.plain, self.task, split, self.run.batch, self.rank, self.world)
 
@@ -305,7 +306,7 @@ class Trainer:
         if self.best_weights:
             checkpoint.fill(self.plain, self.best_weights)
         self.schedule.apply(self.plain, max(self.best_step - 1, 0), run.steps)
-        test = self._evaluate("test")
+        test = self.evaluate("test")
         made: dict[str, Any] = {
             "key": run.key, "run": plain(run),
             "metric": self.task.metric, "higher": self.task.higher, "floor": self.task.floor,

@@ -1,0 +1,173 @@
+"""`ascender lab …`: from a claim to a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from ascender.cli.terminal import Json, count, note, print_json, show
+
+app = typer.Typer(
+    help="Suites of runs: claims, seeds, statistics.",
+    no_args_is_help=True,
+    epilog="Example: ascender lab run quick --out lab/quick",
+)
+
+
+@app.command("list", epilog="Example: ascender lab list")
+def list_suites(as_json: Json = False) -> None:
+    """The suites there are, and what each claims."""
+    from ascender.lab.suite import known, suite
+
+    rows = {name: suite(name) for name in known()}
+    if as_json:
+        print_json({name: {"claim": s.claim, "trials": len(s.runs)} for name, s in rows.items()})
+        return
+    table = Table("suite", "claim", "trials", title="suites")
+    for name, s in rows.items():
+        table.add_row(name, escape(s.claim), str(len(s.runs)))
+    show(table)
+
+
+@app.command(epilog="Example: ascender lab run quick --out lab/quick --seeds 3")
+def run(
+    suite: Annotated[str, typer.Argument(help="A suite (ascender lab list) or its file.")],
+    out: Annotated[Path, typer.Option(help="The folder of its trials; the same again goes on.")],
+    seeds: Annotated[int | None, typer.Option(parser=count, metavar="N", help="0 … N − 1.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(parser=count, metavar="N", help="At a time; one a core.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="local, ray or slurm.")] = "local",
+    address: Annotated[str | None, typer.Option(help="Of a Ray cluster; else one here.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only what fits: 30m, 2h, 1h30m.")
+    ] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run what is not done yet, then show the table.
+
+    A trial that is finished is not run again; one that crashes is tried once more and then
+    reported. Stop it, kill it, start it twice: the same command ends with the same table.
+    """
+    from ascender.lab.progress import watched
+    from ascender.lab.store import Store
+    from ascender.lab.suite import suite as find
+
+    try:
+        made = find(suite)
+        if seeds is not None:
+            made = made.with_seeds(seeds)
+        store = Store(out)
+        who = _engine(engine, workers, address)
+        store.open(made)
+        for each in made.runs:
+            store.forgive(each.key)
+        where = None if data_dir is None else str(data_dir)
+        runs = _planned(made, store, budget, who.workers or 1, where)
+        with watched(made, store, who.workers or 1, note) as tick:
+            who.go(store, runs, where, tick)
+    except KeyboardInterrupt:
+        note("stopped; the same command goes on")
+        raise typer.Exit(130) from None
+    except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
+        note(f"error: {error}")
+        raise typer.Exit(1) from None
+    failed = {r.key: store.failures(r.key) for r in made.runs if not store.done(r.key)}
+    for each in made.runs:
+        if failed.get(each.key):
+            note(f"failed: {each.task}, {each.variant}, seed {each.seed}: {failed[each.key][-1]}")
+    _show(made, store, as_json)
+    if any(failed.values()):
+        raise typer.Exit(1)
+
+
+def _engine(name: str, workers: int | None, address: str | None) -> Any:
+    from ascender.lab.engine import ENGINES
+    from ascender.names import lookup
+
+    kind = lookup("engine", name, ENGINES)
+    if address is not None and name != "ray":
+        raise ValueError(f"address = {address!r} with engine {name}; expected --engine ray")
+    return kind(workers, address) if name == "ray" else kind(workers)
+
+
+def _planned(made: Any, store: Any, budget: str | None, workers: int, where: str | None) -> Any:
+    """What is left to do, within the budget where there is one."""
+    left = store.open_trials(made)
+    if budget is None:
+        return left
+    from ascender.lab.plan import plan, seconds
+    from ascender.train.watch import clock
+
+    planned = plan(made, store, seconds(budget), workers, where, note)
+    fits = sum(run in left for run in planned.runs)
+    note(f"{fits} trials fit into {budget} (about {clock(planned.seconds)})")
+    for line in planned.told():
+        note(line)
+    return [run for run in left if run in planned.runs]
+
+
+@app.command("show", epilog="Example: ascender lab show quick --out lab/quick")
+def show_table(
+    suite: Annotated[str, typer.Argument(help="A suite or its file.")],
+    out: Annotated[Path, typer.Option(help="The folder of its trials.")],
+    seeds: Annotated[int | None, typer.Option(parser=count, metavar="N", help="0 … N − 1.")] = None,
+    as_json: Json = False,
+) -> None:
+    """The table of what is done so far."""
+    from ascender.lab.store import Store
+    from ascender.lab.suite import suite as find
+
+    try:
+        made = find(suite)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="SUITE") from None
+    _show(made.with_seeds(seeds) if seeds else made, Store(out), as_json)
+
+
+def _show(made: Any, store: Any, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from ascender.lab.judge import cells, compare
+
+    records = store.records(made)
+    if not records:
+        note("no trial is done yet")
+        return
+    judged = {(c.task, c.variant): c for c in compare(made, records)}
+    if as_json:
+        print_json([
+            {
+                "task": cell.task, "variant": cell.variant, **asdict(cell.summary),
+                "floor": cell.records[0]["floor"],
+                "comparison": asdict(judged[cell.task, cell.variant])
+                if (cell.task, cell.variant) in judged else None,
+            }
+            for cell in cells(records)
+        ])  # fmt: skip
+        return
+    table = Table(title=f"{made.name}: {made.claim}")
+    for name in ("task", "variant", "test, mean ± sd (n)", "floor", f"− {made.baseline} [95%]",
+                 "p (Holm)", "verdict"):  # fmt: skip
+        table.add_column(name)
+    for cell in cells(records):
+        s, c = cell.summary, judged.get((cell.task, cell.variant))
+        spread = "" if s.sd is None else f" ± {s.sd:.4f}"
+        row = [cell.task, cell.variant, f"{s.mean:.4f}{spread} ({s.n})",
+               f"{cell.records[0]['floor']:.4f}"]  # fmt: skip
+        table.add_row(*(escape(text) for text in [*row, *_compared(c)]))
+    show(table)
+
+
+def _compared(c: Any) -> list[str]:
+    if c is None:
+        return ["", "", ""]
+    within = c.by_seed.interval
+    span = "" if within is None else f" [{within.low:+.4f}, {within.high:+.4f}]"
+    p = "" if c.p is None else f"{c.p:.3f}"
+    return [f"{c.by_seed.mean:+.4f}{span}", p, c.verdict]

@@ -1,0 +1,135 @@
+"""Records in, comparisons out: every variant against the baseline, task by task.
+
+A difference is judged over seeds (paired: the same seed draws the same batches for both), by the
+suite's rule, with Holm over all comparisons of the suite. Beside it stands what the test examples
+say: a paired bootstrap and approximate randomisation over them, seeds averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ascender.lab.curves import area, median_reached, reached
+from ascender.lab.resampling import Resampled, approximate_randomisation, paired_bootstrap
+from ascender.lab.stats import Paired, Summary, cliffs_delta, holm, paired, paired_d
+from ascender.lab.suite import Suite
+from ascender.lab.verdict import Verdict, verdict
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A task and a variant: the records of its seeds, in order."""
+
+    task: str
+    variant: str
+    records: tuple[Record, ...]
+
+    @property
+    def seeds(self) -> list[int]:
+        return [r["run"]["seed"] for r in self.records]
+
+    @property
+    def values(self) -> list[float]:
+        """Test scores."""
+        return [r["test"]["value"] for r in self.records]
+
+    @property
+    def summary(self) -> Summary:
+        return Summary.of(self.values)
+
+    def mean(self, name: str) -> float:
+        """Of a number that every record has."""
+        return float(np.mean([r[name] for r in self.records]))
+
+    def areas(self) -> list[float]:
+        """Under the learning curves, a seed each."""
+        return [area(curve(r, "step")) for r in self.records if len(r["curve"]) > 1]
+
+    def costs(self, goal: float, unit: str) -> list[float | None]:
+        """What each seed took to reach a validation score; None where it never did."""
+        higher = self.records[0]["higher"]
+        return [reached(curve(r, unit), goal, higher) for r in self.records]
+
+    def median_cost(self, goal: float, unit: str) -> float | None:
+        """Over seeds, those that never got there censored at their end."""
+        ends = [curve(r, unit)[-1][0] for r in self.records]
+        return median_reached(self.costs(goal, unit), ends)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A variant against the baseline on one task; p is Holm's."""
+
+    task: str
+    variant: str
+    baseline: str
+    by_seed: Paired
+    examples: Resampled | None
+    randomised: float | None
+    delta: float
+    d: float | None
+    p: float | None
+    verdict: Verdict
+
+
+def curve(record: Record, unit: str) -> list[tuple[float, float]]:
+    """(cost, validation score): the cost in steps, tokens or seconds of training."""
+    steps = max(record["steps"], 1)
+    scale = {"step": 1.0, "tokens": record["tokens"] / steps, "seconds": record["seconds"] / steps}
+    return [(point["step"] * scale[unit], point["value"]) for point in record["curve"]]
+
+
+def cells(records: Sequence[Record]) -> list[Cell]:
+    """Records by task and variant, in the order in which they come."""
+    found: dict[tuple[str, str], list[Record]] = {}
+    for r in records:
+        found.setdefault((r["run"]["task"], r["run"]["variant"]), []).append(r)
+    return [
+        Cell(task, variant, tuple(sorted(rs, key=lambda r: r["run"]["seed"])))
+        for (task, variant), rs in found.items()
+    ]
+
+
+def compare(suite: Suite, records: Sequence[Record], draws: int = 10_000) -> list[Comparison]:
+    """Every variant against the suite's baseline, on the seeds that both have."""
+    by_task: dict[str, dict[str, Cell]] = {}
+    for cell in cells(records):
+        by_task.setdefault(cell.task, {})[cell.variant] = cell
+    found = [
+        _one(cell, of[suite.baseline], draws)
+        for of in by_task.values()
+        if suite.baseline in of
+        for variant, cell in of.items()
+        if variant != suite.baseline and set(cell.seeds) & set(of[suite.baseline].seeds)
+    ]
+    adjusted = holm([c.by_seed.t_p for c in found])
+    higher = {r["run"]["task"]: bool(r["higher"]) for r in records}
+    return [
+        replace(
+            c,
+            p=p,
+            verdict=verdict(c.by_seed.interval, p, replace(suite.rule, higher=higher[c.task])),
+        )
+        for c, p in zip(found, adjusted, strict=True)
+    ]
+
+
+def _one(cell: Cell, base: Cell, draws: int) -> Comparison:
+    seeds = sorted(set(cell.seeds) & set(base.seeds))
+    a, b = ([c.records[c.seeds.index(s)] for s in seeds] for c in (cell, base))
+    values = [[r["test"]["value"] for r in rs] for rs in (a, b)]
+    examples = randomised = None
+    scores = [np.array([r["test"]["scores"] for r in rs]) for rs in (a, b)]
+    if scores[0].shape == scores[1].shape and scores[0].ndim == 2:
+        examples = paired_bootstrap(scores[0], scores[1], draws)
+        randomised = approximate_randomisation(scores[0], scores[1], draws).p
+    return Comparison(
+        cell.task, cell.variant, base.variant, paired(*values), examples, randomised,
+        cliffs_delta(*values), paired_d(*values), None, "tie",
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""How far a suite is: a row a cell (task × variant), a mark a seed, the time that is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ascender.lab.store import TRIES, Store
+from ascender.lab.suite import Suite
+from ascender.train.watch import clock
+
+DONE, RUNNING, OPEN, FAILED = "✓", "▶", "·", "✗"
+
+
+@dataclass(frozen=True)
+class State:
+    """Of one trial."""
+
+    task: str
+    variant: str
+    seed: int
+    mark: str
+    step: int
+    steps: int
+    seconds: float
+
+
+def states(suite: Suite, store: Store) -> list[State]:
+    """Of every trial, as the folder shows it."""
+    found = []
+    for run in suite.runs:
+        step, seconds = store.step(run.key)
+        if store.done(run.key):
+            mark, step = DONE, run.steps
+        elif len(store.failures(run.key)) >= TRIES:
+            mark = FAILED
+        else:
+            mark = RUNNING if store.busy(run.key) else OPEN
+        found.append(State(run.task, run.variant, run.seed, mark, step, run.steps, seconds))
+    return found
+
+
+def left(trials: list[State], workers: int) -> float | None:
+    """Seconds until all are done: steps that are left at the pace of their cell, or of the mean
+    cell where it has none yet; None before any step."""
+    pace: dict[tuple[str, str], float] = {}
+    for t in trials:
+        if t.step and t.seconds:
+            pace[t.task, t.variant] = t.seconds / t.step
+    if not pace:
+        return None
+    usual = sum(pace.values()) / len(pace)
+    todo = [t for t in trials if t.mark in (RUNNING, OPEN)]
+    work = sum((t.steps - t.step) * pace.get((t.task, t.variant), usual) for t in todo)
+    return work / max(1, min(workers, len(todo)))
+
+
+def table(trials: list[State], workers: int, title: str) -> Any:
+    """As rich draws it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    seconds = left(trials, workers)
+    done = sum(t.mark == DONE for t in trials)
+    rest = f", {clock(seconds)} left" if seconds else ""
+    made = Table(title=Text(f"{title}: {done} of {len(trials)} trials{rest}"), min_width=60)
+    for name in ("task", "variant", "seeds", "running"):
+        made.add_column(name)
+    cells: dict[tuple[str, str], list[State]] = {}
+    for t in trials:
+        cells.setdefault((t.task, t.variant), []).append(t)
+    for (task, variant), cell in cells.items():
+        running = [f"{t.seed}: {t.step}/{t.steps}" for t in cell if t.mark == RUNNING]
+        marks = "".join(t.mark for t in cell)
+        made.add_row(Text(task), Text(variant), marks, "  ".join(running))
+    return made
+
+
+@contextmanager
+def watched(
+    suite: Suite, store: Store, workers: int, note: Callable[[str], None]
+) -> Iterator[Callable[[], None]]:
+    """tick(): show how far it is, at most twice a second; lines where there is no terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    last, said = [0.0], [-1]
+
+    def line() -> None:
+        trials = states(suite, store)
+        done = sum(t.mark in (DONE, FAILED) for t in trials)
+        if done != said[0]:
+            said[0] = done
+            seconds = left(trials, workers)
+            rest = f", {clock(seconds)} left" if seconds else ""
+            failed = sum(t.mark == FAILED for t in trials)
+            note(f"{suite.name}: {done - failed} of {len(trials)} trials done"
+                 f"{f', {failed} failed' if failed else ''}{rest}")  # fmt: skip
+
+    def often(call: Callable[[], None], every: float) -> Callable[[], None]:
+        def tick() -> None:
+            if time.monotonic() - last[0] > every:
+                last[0] = time.monotonic()
+                call()
+
+        return tick
+
+    if not console.is_terminal:
+        yield often(line, 2.0)
+        line()
+        return
+    from rich.live import Live
+
+    with Live(console=console, auto_refresh=False) as live:
+
+        def draw() -> None:
+            live.update(table(states(suite, store), workers, suite.name), refresh=True)
+
+        yield often(draw, 0.5)
+        draw()

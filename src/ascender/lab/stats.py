@@ -1,0 +1,263 @@
+"""Numbers over seeds: what they are, how sure we are, whether two differ, and by how much.
+
+Every interval is of 95 %. What cannot be known (a spread of one value, a test of one pair) is
+None, never a number that looks like an answer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+try:
+    from scipy import stats as scipy_stats
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f'statistics need {missing.name}; expected: pip install "ascender-attention[tasks]"',
+        name=missing.name,
+    ) from missing
+
+LEVEL = 0.95
+DIGITS = 12  # differences are settled to so many; below is what subtraction leaves behind
+
+WORDS = ("negligible", "small", "medium", "large")
+COHEN = (0.2, 0.5, 0.8)  # of d: Cohen 1988, Statistical Power Analysis for the Behavioral Sciences
+ROMANO = (0.147, 0.33, 0.474)  # of δ: Romano, Kromrey, Coraggio & Skowronek 2006
+
+Values = Sequence[float] | np.ndarray
+
+
+class Interval(NamedTuple):
+    """From low to high; −[l, h] = [−h, −l].
+
+    >>> -Interval(-1.0, 2.0)
+    Interval(low=-2.0, high=1.0)
+    """
+
+    low: float
+    high: float
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.high, -self.low)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Values over seeds: x̄ = Σx/n, s² = Σ(x − x̄)²/(n − 1), x̄ ± t_{n−1} s/√n.
+
+    >>> s = Summary.of([1, 2, 3, 4, 5])
+    >>> s.mean, round(s.sd, 4), s.n, [round(x, 3) for x in s.interval]
+    (3.0, 1.5811, 5, [1.037, 4.963])
+    >>> Summary.of([0.5])
+    Summary(mean=0.5, sd=None, n=1, interval=None)
+    """
+
+    mean: float
+    sd: float | None
+    n: int
+    interval: Interval | None
+
+    @classmethod
+    def of(cls, values: Values) -> Summary:
+        """At least one value, all of them finite."""
+        x = _finite(values)
+        n, mean, s = len(x), float(x.mean()), _sd(x)
+        if s is None:
+            return cls(mean, None, n, None)
+        half = float(scipy_stats.t.ppf((1 + LEVEL) / 2, n - 1)) * s / sqrt(n)
+        return cls(mean, s, n, Interval(mean - half, mean + half))
+
+
+def wilson(successes: int, n: int) -> Interval:
+    """Wilson's interval of a proportion: all π with |p − π| ≤ z √(π(1 − π)/n), where p is
+    successes/n (Wilson 1927). It covers 95 % on average.
+
+    >>> [round(x, 3) for x in wilson(8, 10)]
+    [0.49, 0.943]
+    """
+    return _proportion(successes, n, "wilson")
+
+
+def exact(successes: int, n: int) -> Interval:
+    """Clopper and Pearson's interval of a proportion: all π that neither P(X ≥ k) nor P(X ≤ k),
+    X ~ Binomial(n, π), rejects at 2.5 % (1934). It covers at least 95 %, so it is wider.
+
+    >>> [round(x, 3) for x in exact(8, 10)]
+    [0.444, 0.975]
+    """
+    return _proportion(successes, n, "exact")
+
+
+def _proportion(successes: int, n: int, method: str) -> Interval:
+    if not 0 <= successes <= n or n == 0:
+        raise ValueError(f"{successes} successes of {n}; expected 0 ≤ successes ≤ n, n ≥ 1")
+    ci = scipy_stats.binomtest(successes, n).proportion_ci(LEVEL, method)
+    return Interval(float(ci.low), float(ci.high))
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Differences a − b by seed: mean, sd, n, interval as in Summary, and the p of two tests.
+
+    t_p           paired t test; None where all differences are one number that is not 0: no
+                  spread, so no t
+    wilcoxon_p    signed ranks, exact; no less than 2^(1−n)
+    """
+
+    mean: float
+    sd: float | None
+    n: int
+    interval: Interval | None
+    t_p: float | None
+    wilcoxon_p: float | None
+
+
+def paired(a: Values, b: Values) -> Paired:
+    """Two variants on the same seeds: d_s = a_s − b_s, tested against 0. One pair is no test.
+
+    >>> found = paired([5, 7, 8, 9], [4, 5, 5, 5])
+    >>> found.mean, round(found.sd, 3), round(found.t_p, 4), found.wilcoxon_p
+    (2.5, 1.291, 0.0305, 0.125)
+    >>> paired([5], [4])
+    Paired(mean=1.0, sd=None, n=1, interval=None, t_p=None, wilcoxon_p=None)
+    """
+    d = differences(a, b)
+    s = Summary.of(d)
+    if s.n < 2:
+        return Paired(s.mean, s.sd, s.n, s.interval, None, None)
+    if s.sd:
+        t_p: float | None = float(scipy_stats.ttest_1samp(d, 0.0).pvalue)
+    else:
+        t_p = 1.0 if s.mean == 0 else None
+    return Paired(s.mean, s.sd, s.n, s.interval, t_p, signed_rank(d))
+
+
+def differences(a: Values, b: Values) -> Float[np.ndarray, "n"]:
+    """d = a − b without the dust of subtraction, so that equal differences are equal.
+
+    >>> 0.8 - 0.7 == 0.3 - 0.2
+    False
+    >>> differences([0.8, 0.3], [0.7, 0.2]).tolist()
+    [0.1, 0.1]
+    """
+    x, y = _finite(a), _finite(b)
+    if len(x) != len(y):
+        raise ValueError(f"{len(x)} and {len(y)} values; expected pairs, by seed")
+    scale = max(np.abs(x).max(), np.abs(y).max())
+    if scale == 0:
+        return x - y
+    return np.round(x - y, min(DIGITS - int(np.ceil(np.log10(scale))), 300))
+
+
+def signed_rank(d: Float[np.ndarray, "n"]) -> float:
+    """Wilcoxon's p, exact with ties too: W = Σ_{d>0} rank|d| against its 2^n sign flips,
+    p = 2 min(P(≤ W), P(≥ W)). Zeros are left out (Wilcoxon 1945).
+
+    >>> signed_rank(np.array([1.0, 2.0, 3.0]))  # 2 of 8
+    0.25
+    """
+    d = d[d != 0]
+    rank = np.rint(2 * scipy_stats.rankdata(np.abs(d))).astype(int)  # twice: ties have halves
+    chance = np.ones(1)  # of each sum of ranks, one difference after the other
+    for r in rank:
+        chance = (np.pad(chance, (0, r)) + np.pad(chance, (r, 0))) / 2
+    W = int(rank[d > 0].sum())
+    return min(1.0, 2 * float(min(chance[: W + 1].sum(), chance[W:].sum())))
+
+
+def cliffs_delta(a: Values, b: Values) -> float:
+    """How often a is above b, less how often below: δ = (#{a_i > b_j} − #{a_i < b_j}) / (m n)
+    (Cliff 1993). δ(a, b) = −δ(b, a), within [−1, 1]; only the order counts.
+
+    >>> cliffs_delta([1, 2, 3], [0, 2])  # 4 above, 1 below, of 6
+    0.5
+    """
+    x, y = _finite(a), np.sort(_finite(b))
+    above = np.searchsorted(y, x, side="left").sum()
+    below = (len(y) - np.searchsorted(y, x, side="right")).sum()
+    return float((above - below) / (len(x) * len(y)))
+
+
+def cohens_d(a: Values, b: Values) -> float | None:
+    """Means apart, in spreads: d = (ā − b̄)/s, s² = ((m−1)s_a² + (n−1)s_b²)/(m + n − 2) (Cohen
+    1988). None where there is no spread to measure by; 0 where the means are one.
+
+    >>> cohens_d([2, 4, 6], [1, 3, 5])
+    0.5
+    """
+    x, y = _finite(a), _finite(b)
+    s_a, s_b, m, n = _sd(x) or 0.0, _sd(y) or 0.0, len(x), len(y)
+    pooled = sqrt(((m - 1) * s_a**2 + (n - 1) * s_b**2) / max(m + n - 2, 1))
+    return _apart(float(x.mean() - y.mean()), pooled)
+
+
+def paired_d(a: Values, b: Values) -> float | None:
+    """Cohen's d of pairs: d_z = d̄/s_d over the differences by seed. With seeds that rise and
+    fall together it is larger than d.
+
+    >>> round(paired_d([2, 4, 7], [1, 3, 5]), 4)
+    2.3094
+    """
+    d = differences(a, b)
+    return _apart(float(d.mean()), _sd(d) or 0.0)
+
+
+def _apart(gap: float, spread: float) -> float | None:
+    if spread == 0:
+        return 0.0 if gap == 0 else None
+    return gap / spread
+
+
+def size(effect: float, marks: tuple[float, float, float] = COHEN) -> str:
+    """The word for an effect, by its magnitude: below the first mark negligible, then small,
+    medium, large. COHEN are the marks of d, ROMANO those of δ.
+
+    >>> size(-0.5), size(0.1), size(0.4, ROMANO)
+    ('medium', 'negligible', 'medium')
+    """
+    return WORDS[bisect_right(marks, abs(effect))]
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Holm's adjusted p of a family of m tests, in the order given: p̃_(i) = max_{j ≤ i}
+    min(1, (m − j + 1) p_(j)) (Holm 1979). Below α, it keeps the family's error below α. A test
+    that could not be done (None) stays None and counts in m: the family was fixed before.
+
+    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03, 0.005])]
+    [0.03, 0.06, 0.06, 0.02]
+    >>> holm([0.01, None])
+    [0.02, None]
+    """
+    for p in ps:
+        if p is not None and not 0 <= p <= 1:
+            raise ValueError(f"p value {p}; expected 0 ≤ p ≤ 1, or None where no test was done")
+    m, highest = len(ps), 0.0
+    adjusted: list[float | None] = [None] * m
+    known = sorted((p, i) for i, p in enumerate(ps) if p is not None)
+    for j, (p, i) in enumerate(known):
+        highest = max(highest, min(1.0, (m - j) * p))
+        adjusted[i] = highest
+    return adjusted
+
+
+def _sd(x: Float[np.ndarray, "n"]) -> float | None:
+    """s, exactly 0 where all values are one (rounding in the mean would say 1e−17)."""
+    if len(x) < 2:
+        return None
+    return 0.0 if x.min() == x.max() else float(x.std(ddof=1))
+
+
+def _finite(values: Values) -> Float[np.ndarray, "n"]:
+    x = np.asarray(values, dtype=np.float64)
+    if x.ndim != 1 or len(x) == 0:
+        raise ValueError(f"values of shape {x.shape}; expected a list of at least one")
+    if not np.isfinite(x).all():
+        at = int(np.flatnonzero(~np.isfinite(x))[0])
+        raise ValueError(f"value {at} is {x[at]}; expected finite numbers")
+    return x

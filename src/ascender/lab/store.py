@@ -1,0 +1,137 @@
+"""The folder of a suite's trials: appended to, never overwritten, safe from kill −9.
+
+DIR/suite.json             claim, keys of the trials, the rule
+DIR/trials/KEY/            a trial's own folder (train.folder): record.json when it is done
+DIR/trials/KEY.error.json  what went wrong, how often
+DIR/trials/KEY.lock        held (flock) by who works on it; the kernel lets go when they die
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ascender.files import write
+from ascender.lab.suite import Suite
+from ascender.train import Run
+from ascender.train.folder import METRICS, RECORD, plain
+
+TRIALS, SHEET = "trials", "suite.json"
+FRESH = 60  # seconds
+TRIES = 2  # a crash is tried once more
+
+
+class Store:
+    """Trials by their keys."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self, suite: Suite) -> None:
+        """Write down what is run here. A folder of another suite is refused; the same suite with
+        other seeds or a longer list is welcome."""
+        sheet = self.folder / SHEET
+        if sheet.exists():
+            there = json.loads(sheet.read_text(encoding="utf-8"))
+            if there["name"] != suite.name:
+                raise ValueError(
+                    f"{self.folder} holds the suite {there['name']!r}; expected {suite.name!r}, "
+                    "or a new folder"
+                )
+        elif self.folder.exists() and any(self.folder.iterdir()):
+            raise ValueError(f"{self.folder} holds other files; expected a new or empty folder")
+        write(sheet, json.dumps({
+            "name": suite.name, "claim": suite.claim, "claim_ko": suite.claim_ko,
+            "key": suite.key, "baseline": suite.baseline, "rule": asdict(suite.rule),
+            "goals": dict(suite.goals), "trials": [run.key for run in suite.runs],
+        }, ensure_ascii=False, indent=1))  # fmt: skip
+
+    def place(self, key: str) -> Path:
+        return self.folder / TRIALS / key
+
+    def done(self, key: str) -> bool:
+        return (self.place(key) / RECORD).exists()
+
+    def busy(self, key: str) -> bool:
+        """Whether someone seems to work on it: its log is fresh. (The lock is not asked: to ask
+        is to hold it for a moment.)"""
+        try:
+            return time.time() - (self.place(key) / METRICS).stat().st_mtime < FRESH
+        except OSError:
+            return False
+
+    def record(self, key: str) -> dict[str, Any] | None:
+        """What came out, or None."""
+        path = self.place(key) / RECORD
+        if not path.exists():
+            return None
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+
+    def records(self, suite: Suite) -> list[dict[str, Any]]:
+        """Of the trials that are done, in the suite's order."""
+        found = (self.record(run.key) for run in suite.runs)
+        return [one for one in found if one is not None]
+
+    def _errors(self, key: str) -> Path:
+        return self.folder / TRIALS / f"{key}.error.json"
+
+    def failures(self, key: str) -> list[str]:
+        """What went wrong so far."""
+        path = self._errors(key)
+        if not path.exists():
+            return []
+        found: list[str] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+
+    def fail(self, key: str, error: str) -> None:
+        """Write down another failure."""
+        write(self._errors(key), json.dumps([*self.failures(key), error], ensure_ascii=False))
+
+    def forgive(self, key: str) -> None:
+        """Failures of an earlier lab do not count against a new one."""
+        self._errors(key).unlink(missing_ok=True)
+
+    def open_trials(self, suite: Suite) -> list[Run]:
+        """What is left: not done, and not failed too often."""
+        return [
+            run
+            for run in suite.runs
+            if not self.done(run.key) and len(self.failures(run.key)) < TRIES
+        ]
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[bool]:
+        """Whether the trial is ours; another's stays theirs."""
+        path = self.folder / TRIALS / f"{key}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
+    def step(self, key: str) -> tuple[int, float]:
+        """How far a trial is: (steps, seconds) of the last line of its log."""
+        path = self.place(key) / METRICS
+        try:
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - 4096))
+                line = file.read().splitlines()[-1]
+            row = json.loads(line)
+            return int(row["step"]), float(row["seconds"])
+        except (OSError, IndexError, ValueError, KeyError):
+            return 0, 0.0
+
+
+def as_json(run: Run) -> str:
+    """A run on its way to a worker."""
+    return json.dumps(plain(run))

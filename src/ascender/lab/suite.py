@@ -1,0 +1,121 @@
+"""A suite: a claim, the runs that test it, and how it is judged, fixed before the runs.
+
+    experiments/NAME.py      SUITE = Suite("name", claim="…", runs=grid(…), rule=Rule(…))
+
+Runs are values (train.Run), so a suite is a list one can read, count and hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import itertools
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ascender.lab.verdict import Rule
+from ascender.names import nearest
+from ascender.train import Run
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A claim and its trials.
+
+    claim, claim_ko   in a sentence, in English and Korean
+    baseline          the variant that the others are compared with
+    rule              when a difference is a win, a tie or a loss
+    goals             quality, by task, for the steps, tokens and seconds to reach it
+    """
+
+    name: str
+    claim: str
+    runs: tuple[Run, ...]
+    rule: Rule = field(default_factory=Rule)
+    baseline: str = "vanilla"
+    goals: Mapping[str, float] = field(default_factory=dict)
+    claim_ko: str = ""
+
+    def __post_init__(self) -> None:
+        keys = [run.key for run in self.runs]
+        if not keys:
+            raise ValueError(f"suite {self.name} has no runs; expected at least one")
+        twice = [run for run in self.runs if keys.count(run.key) > 1]
+        if twice:
+            raise ValueError(f"suite {self.name} has a run twice: {twice[0]}")
+
+    @property
+    def key(self) -> str:
+        """A hash of the runs and of the way they are judged."""
+        text = repr((sorted(run.key for run in self.runs), self.rule, self.baseline,
+                     sorted(self.goals.items())))  # fmt: skip
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def with_seeds(self, n: int) -> Suite:
+        """The same with seeds 0 … n − 1."""
+        if n < 1:
+            raise ValueError(f"seeds = {n}; expected at least 1")
+        once = dict.fromkeys(replace(run, seed=0) for run in self.runs)
+        return replace(self, runs=seeded(once, n))
+
+
+def grid(
+    tasks: Mapping[str, Mapping[str, Any]], variants: Sequence[str], seeds: int, **common: Any
+) -> tuple[Run, ...]:
+    """task × variant × seed; `tasks` says what each has of its own. The first seed of all comes
+    first, so that a run cut short has every cell."""
+    cells = [
+        Run.of(task, variant=variant, **{**common, **own})
+        for (task, own), variant in itertools.product(tasks.items(), variants)
+    ]
+    return seeded(cells, seeds)
+
+
+def seeded(cells: Iterable[Run], n: int) -> tuple[Run, ...]:
+    """Each with seeds 0 … n − 1, seed by seed."""
+    cells = list(cells)
+    return tuple(replace(run, seed=seed) for seed in range(n) for run in cells)
+
+
+def places() -> list[Path]:
+    """Where suites are looked for: here, in the checkout, in the installed package."""
+    package = Path(__file__).resolve().parents[1]
+    found = [Path("experiments"), package.parents[1] / "experiments", package / "experiments"]
+    return [place for place in found if place.is_dir()]
+
+
+def known() -> dict[str, Path]:
+    """The suites there are, by name."""
+    found: dict[str, Path] = {}
+    for place in places():
+        for path in sorted(place.glob("*.py")):
+            if "SUITE" in path.read_text(encoding="utf-8"):
+                found.setdefault(path.stem, path)
+    return found
+
+
+def suite(name: str) -> Suite:
+    """A suite by name, or by the path of its file."""
+    path = Path(name) if name.endswith(".py") else known().get(name)
+    if path is None or not path.exists():
+        names = list(known())
+        raise ValueError(
+            f"unknown suite {name!r}{nearest(name, names)}; expected one of {', '.join(names)}, "
+            "or the path of a file with SUITE = Suite(…) in it"
+        )
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec = importlib.util.spec_from_file_location(f"ascender_suite_{path.stem}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    found = getattr(module, "SUITE", None)
+    if not isinstance(found, Suite):
+        raise ValueError(f"{path} has SUITE = {found!r}; expected a Suite")
+    return found
