@@ -1,42 +1,43 @@
-"""Words behind masks, in the documentation of the standard library, with a tokenizer made for it.
+"""Words behind masks: days, months and numbers in their order, with gaps to be filled.
 
 python examples/masked_lm.py
 """
 
-import inspect
-import sys
+import calendar
+import random
 
 import torch
 import transformers
-from shared import arguments, fit, pieces
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from shared import arguments, fit
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from ascender.hf import AscenderConfig, AscenderForMaskedLM
 
-LENGTH, WORDS = 32, 400
+CYCLES = [
+    list(calendar.day_name),
+    list(calendar.month_name)[1:],
+    ["do", "re", "mi", "fa", "so", "la", "ti"],
+    [str(hour) for hour in range(24)],
+]
+LENGTH = 12
+Words = transformers.PreTrainedTokenizerFast
 
 
-def documentation() -> list[str]:
-    """Docstrings of whatever is imported by now: some hundred thousand words."""
+def rows(count: int, seed: int) -> list[str]:
+    """Parts of the cycles, forwards or backwards, from anywhere."""
+    draw = random.Random(seed)
     found = []
-    for name in sorted(sys.stdlib_module_names):
-        module = sys.modules.get(name)
-        for thing in vars(module).values() if module else ():
-            if inspect.isclass(thing) or inspect.isroutine(thing):
-                found.append(inspect.getdoc(thing) or "")
-    return sorted({text for text in found if len(text) > 80})
+    for _ in range(count):
+        cycle, start, way = draw.choice(CYCLES), draw.randrange(24), draw.choice((1, -1))
+        found.append(" ".join(cycle[(start + way * i) % len(cycle)] for i in range(LENGTH)))
+    return found
 
 
-def tokenizer_of(texts: list[str]) -> transformers.PreTrainedTokenizerFast:
-    made = Tokenizer(models.WordLevel(unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    special = ["[PAD]", "[UNK]", "[MASK]"]
-    made.train_from_iterator(
-        texts, trainers.WordLevelTrainer(vocab_size=WORDS, special_tokens=special)
-    )
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", mask_token="[MASK]"
-    )
+def tokenizer() -> Words:
+    words = ["[PAD]", "[MASK]", *dict.fromkeys(word for cycle in CYCLES for word in cycle)]
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, "[PAD]"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return Words(tokenizer_object=made, pad_token="[PAD]", mask_token="[MASK]")
 
 
 @torch.no_grad()
@@ -46,20 +47,26 @@ def accuracy(model: AscenderForMaskedLM, batch: dict[str, torch.Tensor]) -> floa
     return float((guess == batch["labels"])[told].float().mean())
 
 
+@torch.no_grad()
+def filled(
+    model: AscenderForMaskedLM, words: transformers.PreTrainedTokenizerFast, text: str
+) -> str:
+    """The text with its masks told."""
+    ids = torch.tensor([words(text)["input_ids"]])
+    guess = torch.where(ids == words.mask_token_id, model(ids).logits.argmax(-1), ids)
+    return words.decode(guess[0])
+
+
 def main() -> None:
-    args = arguments(__doc__, steps=160)
-    texts = documentation()
-    tokenizer = tokenizer_of(texts)
-    ids = torch.tensor([i for text in texts for i in tokenizer(text)["input_ids"]])
-    cut = pieces(ids, LENGTH)
-    rows = [{"input_ids": row} for row in cut[torch.randperm(len(cut))]]
-    rows, held = rows[: -len(rows) // 10], rows[-len(rows) // 10 :]
+    args = arguments(__doc__, steps=200)
+    words = tokenizer()
     hide = transformers.DataCollatorForLanguageModeling(
-        tokenizer, mlm_probability=0.25, mask_replace_prob=1.0, random_replace_prob=0.0
+        words, mlm_probability=0.3, mask_replace_prob=1.0, random_replace_prob=0.0
     )
-    test = hide(held)
+    data = [{"input_ids": words(text)["input_ids"]} for text in rows(5000, seed=args.seed)]
+    test = hide([{"input_ids": words(text)["input_ids"]} for text in rows(200, seed=12345)])
     config = AscenderConfig.preset(
-        "tiny", vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id,
+        "tiny", vocab_size=len(words), pad_token_id=words.pad_token_id,
         attention=args.attention, position=args.position,
     )  # fmt: skip
     model = AscenderForMaskedLM(config).eval()
@@ -67,8 +74,10 @@ def main() -> None:
     often = float((told == told.mode().values).float().mean())
     before = accuracy(model, test)
     print(f"before: {before:.1%} of the hidden words (always the commonest: {often:.1%})")
-    fit(model, rows, args.steps, collate=hide, batch=32, rate=5e-3)
+    fit(model, data, args.steps, collate=hide, batch=64, rate=3e-3)
     print(f"after:  {accuracy(model, test):.1%}")
+    for text in ("Friday [MASK] Sunday [MASK]", "4 3 [MASK] 1 [MASK] 23"):
+        print(f"{text} → {filled(model, words, text)}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""Dates as people write them into dates as machines do: "7 March 1987" → "1987-03-07".
+"""Numbers as people say them into numbers as machines write them: "four hundred seven" → "407".
 
 python examples/translation.py
 """
 
-import datetime
 import random
 
 import torch
@@ -11,61 +10,83 @@ from shared import arguments, fit
 
 from ascender.hf import AscenderConfig, AscenderForConditionalGeneration
 
-FORMS = ["%-d %B %Y", "%B %-d, %Y", "%a %-d %b %Y", "%d.%m.%Y", "%b %-d %Y"]
-PAD, START, END = 0, 1, 2
-LETTERS = 3
+ONES = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+SPECIAL = ["<pad>", "<start>", "<end>"]
+VOCABULARY = [*SPECIAL, *"0123456789", *ONES, *TENS, "hundred", "thousand"]
+PAD, START, END = range(3)
 
 
-def dates(count: int, seed: int) -> list[tuple[str, str]]:
-    draw = random.Random(seed)
-    first, last = (datetime.date(year, 1, 1).toordinal() for year in (1900, 2100))
-    days = [datetime.date.fromordinal(draw.randrange(first, last)) for _ in range(count)]
-    return [(written(day, draw.choice(FORMS)), day.isoformat()) for day in days]
+def said(n: int) -> str:
+    """
+    >>> said(12_407)
+    'twelve thousand four hundred seven'
+    """
+    if n >= 1000:
+        return f"{said(n // 1000)} thousand {said(n % 1000) if n % 1000 else ''}".strip()
+    if n >= 100:
+        return f"{ONES[n // 100]} hundred {said(n % 100) if n % 100 else ''}".strip()
+    if n >= 20:
+        return f"{TENS[n // 10 - 2]} {ONES[n % 10] if n % 10 else ''}".strip()
+    return ONES[n]
 
 
-def written(day: datetime.date, form: str) -> str:
-    return day.strftime(form.replace("%-d", str(day.day)))
-
-
-def ids(text: str) -> list[int]:
-    return [ord(c) - 32 + LETTERS for c in text]
-
-
-def collate(pairs: list[tuple[str, str]]) -> dict[str, torch.Tensor]:
+def collate(numbers: list[int]) -> dict[str, torch.Tensor]:
     """Padded; labels that do not count are −100."""
-    sources = [ids(source) for source, _ in pairs]
-    wanted = [[*ids(target), END] for _, target in pairs]
+    sources = [[VOCABULARY.index(word) for word in said(n).split()] for n in numbers]
+    wanted = [[*(VOCABULARY.index(digit) for digit in str(n)), END] for n in numbers]
     long, wide = (max(len(row) for row in rows) for rows in (sources, wanted))
     x = torch.tensor([row + [PAD] * (long - len(row)) for row in sources])
     labels = torch.tensor([row + [-100] * (wide - len(row)) for row in wanted])
     return {"input_ids": x, "attention_mask": (x != PAD).long(), "labels": labels}
 
 
-def translate(model: AscenderForConditionalGeneration, sources: list[str]) -> list[str]:
-    batch = collate([(source, "") for source in sources])
+def translate(model: AscenderForConditionalGeneration, numbers: list[int]) -> list[str]:
+    batch = collate(numbers)
     del batch["labels"]
-    rows = model.generate(**batch, max_new_tokens=11, num_beams=2, do_sample=False).tolist()
-    return ["".join(chr(i - LETTERS + 32) for i in row if i >= LETTERS) for row in rows]
+    rows = model.generate(**batch, max_new_tokens=7, num_beams=2, do_sample=False).tolist()
+    return ["".join(VOCABULARY[i] for i in row if i > END) for row in rows]
 
 
 def main() -> None:
-    args = arguments(__doc__, steps=300)
-    test = dates(100, seed=1)
+    args = arguments(__doc__, steps=450)
+    numbers = random.Random(1).sample(range(100_000), 20_000)
+    train, test = numbers[:-100], numbers[-100:]
     config = AscenderConfig.preset(
-        "tiny", vocab_size=96 + LETTERS, pad_token_id=PAD, decoder_start_token_id=START,
+        "tiny", vocab_size=len(VOCABULARY), pad_token_id=PAD, decoder_start_token_id=START,
         eos_token_id=END, attention=args.attention, position=args.position,
     )  # fmt: skip
     model = AscenderForConditionalGeneration(config).eval()
 
     def right() -> float:
-        found = translate(model, [source for source, _ in test])
-        return sum(a == b for a, (_, b) in zip(found, test, strict=True)) / len(test)
+        return sum(a == str(n) for a, n in zip(translate(model, test), test, strict=True)) / 100
 
-    print(f"before: {right():.0%} of unseen dates")
-    fit(model, dates(20000, seed=2), args.steps, collate=collate, batch=32, rate=5e-3)
+    print(f"before: {right():.0%} of unseen numbers")
+    fit(model, train, args.steps, collate=collate, batch=32, rate=5e-3)
     print(f"after:  {right():.0%}")
-    for source, _ in test[:4]:
-        print(f"{source:>20} → {translate(model, [source])[0]}")
+    for n in test[:4]:
+        print(f"{said(n)} → {translate(model, [n])[0]}")
 
 
 if __name__ == "__main__":
