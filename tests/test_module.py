@@ -371,7 +371,7 @@ def test_rows_of_a_cache_by_the_definition(options):
 
 
 def test_tau_is_where_the_kernel_widths_start():
-    module = make(tau=0.25)
+    module = AscenderAttention(DIM, HEADS, tau=0.25)
     for name in ("log_tau_sep", "log_tau_coh"):
         assert getattr(module, name).exp().tolist() == pytest.approx([0.25] * HEADS)
     with torch.no_grad():
@@ -380,4 +380,4 @@ def test_tau_is_where_the_kernel_widths_start():
     assert module.log_tau_sep.exp().tolist() == pytest.approx([0.25] * HEADS)
     assert module.rules().tau_score.tolist() == pytest.approx([1.0] * HEADS)
     with pytest.raises(ValueError, match="tau = 0; expected a number > 0"):
-        make(tau=0)
+        AscenderAttention(DIM, HEADS, tau=0)
