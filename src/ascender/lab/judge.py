@@ -85,11 +85,28 @@ def curve(record: Record, unit: str) -> list[tuple[float, float]]:
     return [(point["step"] * scale[unit], point["value"]) for point in record["curve"]]
 
 
+def labels(records: Sequence[Record]) -> list[str]:
+    """The task of each record, with the options in which runs of that task differ."""
+    options: dict[str, dict[str, set[str]]] = {}
+    for r in records:
+        seen = options.setdefault(r["run"]["task"], {})
+        for name, value in r["run"].get("options", {}).items():
+            seen.setdefault(name, set()).add(repr(value))
+    return [
+        ", ".join([r["run"]["task"], *(
+            f"{name} = {value}"
+            for name, value in r["run"].get("options", {}).items()
+            if len(options[r["run"]["task"]][name]) > 1
+        )])
+        for r in records
+    ]  # fmt: skip
+
+
 def cells(records: Sequence[Record]) -> list[Cell]:
     """Records by task and variant, in the order in which they come."""
     found: dict[tuple[str, str], list[Record]] = {}
-    for r in records:
-        found.setdefault((r["run"]["task"], r["run"]["variant"]), []).append(r)
+    for label, r in zip(labels(records), records, strict=True):
+        found.setdefault((label, r["run"]["variant"]), []).append(r)
     return [
         Cell(task, variant, tuple(sorted(rs, key=lambda r: r["run"]["seed"])))
         for (task, variant), rs in found.items()
@@ -109,7 +126,7 @@ def compare(suite: Suite, records: Sequence[Record], draws: int = 10_000) -> lis
         if variant != suite.baseline and set(cell.seeds) & set(of[suite.baseline].seeds)
     ]
     adjusted = holm([c.by_seed.t_p for c in found])
-    higher = {r["run"]["task"]: bool(r["higher"]) for r in records}
+    higher = {cell.task: bool(cell.records[0]["higher"]) for cell in cells(records)}
     return [
         replace(
             c,

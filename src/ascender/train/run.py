@@ -134,6 +134,7 @@ class Run:
         """The model's: the same for every variant but for the slot."""
         return AscenderConfig(
             **self._sizes(), dropout=self.dropout, label_smoothing=self.smoothing,
+            initializer_range=(3 * self.hidden) ** -0.5,  # torch's own; 0.02 at a width of 1024
             is_encoder_decoder=made.head == "seq2seq",
             **{f"{rule}_loss": float(weight) for rule, weight in self.losses.items()},
             **variant(self.variant).fields(made.position, self.heads), **made.fields(),

@@ -1,0 +1,21 @@
+"""Figure 5: how does quality hold as the text grows? A needle in 256 to 2048 tokens."""
+
+from ascender.lab import Suite, grid
+from ascender.lab.verdict import Rule
+
+LENGTHS = (256, 512, 1024, 2048)
+SUITE = Suite(
+    name="length",
+    claim="ASCender keeps its quality over longer texts than vanilla does.",
+    claim_ko="ASCender는 기본 어텐션보다 긴 글에서도 품질을 유지한다.",
+    runs=tuple(
+        run
+        for n in LENGTHS
+        for run in grid(
+            {"needle": {"steps": 1000, "batch": 16, "every": 200, "options": {"length": n}}},
+            variants=["vanilla", "vanilla+alibi", "ascender", "fast", "fast+window=128"],
+            seeds=3,
+        )
+    ),
+    rule=Rule(alpha=0.05, smallest=0.01),
+)
