@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,6 +70,7 @@ def run(
             store.forgive(each.key)
         where = None if data_dir is None else str(data_dir)
         runs = _planned(made, store, budget, who.workers or 1, where)
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # workers end with it
         with watched(made, store, who.workers or 1, note) as tick:
             who.go(store, runs, where, tick)
     except KeyboardInterrupt:
