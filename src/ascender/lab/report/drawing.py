@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ascender.demo import korean_font
 from ascender.files import write
 from ascender.lab.report.words import AXES, pick
@@ -31,6 +33,7 @@ RULE_LINES = {"align": "-", "sep": (0, (4, 1.5)), "coh": (0, (1, 1))}
 MARKS = ("s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
 LINES: tuple[Any, ...] = ((0, (5, 1.5)), (0, (1.2, 1)), (0, (4, 1, 1, 1)), (0, (7, 2)), "-")
 FINE = {"color": "#888888", "lw": 0.9}
+GREYS = (FINE["color"], "#555555")
 
 
 @dataclass(frozen=True)
@@ -96,17 +99,31 @@ def panels(n: int, height: float, legend: float = 0.0, per_row: int = PER_ROW) -
     return figure, axes[:n]
 
 
+def stacked(n: int, height: float) -> Any:
+    """(figure, n figures in it, one below the other)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(PAGE, n * height), layout="constrained", facecolor="w")
+    return figure, list(np.atleast_1d(figure.subfigures(n, 1)))
+
+
 def legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    """One for all panels, below them; a name once."""
+    """One for all panels, below them; a name once, those of variants (with marks) first."""
     named: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
-    across = 6 if figure.get_figwidth() > COLUMN else 3
+    named = dict(sorted(named.items(), key=lambda item: _bare(item[1])))
     longest = max((len(label) for label in named), default=0)
-    across = max(1, min(across, int(figure.get_figwidth() * 14 / (longest + 6))))
+    across = max(1, min(len(named), int(figure.get_figwidth() * 16 / (longest + 7))))
+    across = math.ceil(len(named) / math.ceil(len(named) / across))  # rows of even length
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=across,
                   frameon=False, handlelength=2.6, columnspacing=1.2)  # fmt: skip
+
+
+def _bare(handle: Any) -> bool:
+    """Whether it is a line that is no variant's: the frontier, the floor, a goal."""
+    return hasattr(handle, "get_color") and handle.get_color() in GREYS
 
 
 def cut(text: str, n: int = 28) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ascender.lab.judge import Cell, curve
 from ascender.lab.report.drawing import (
-    FINE, RULE_COLOURS, RULE_LINES, Look, Words, cut, legend, looks, panels,
+    FINE, RULE_COLOURS, RULE_LINES, Look, Words, cut, legend, looks, panels, stacked,
 )  # fmt: skip
 from ascender.lab.report.study import Study, omega
 from ascender.rules import RULES
@@ -40,8 +40,8 @@ def pareto(study: Study, say: Words) -> Figure | None:
             axis.errorbar(cost, quality, yerr=_reach(cell), fmt=how.mark, color=how.colour,
                           ms=5.5, elinewidth=0.9, capsize=2, label=cut(cell.variant))  # fmt: skip
         at = frontier(x, y, cells[0].records[0]["higher"])
-        axis.step([x[i] for i in at], [y[i] for i in at], where="post", color="#555555", lw=1,
-                  zorder=0, label=say("frontier"))  # fmt: skip
+        axis.step([*(x[i] for i in at), max(x)], [*(y[i] for i in at), y[at[-1]]], where="post",
+                  color="#555555", lw=1, zorder=0, label=say("frontier"))  # fmt: skip
         _floor(axis, cells[0], say)
         if min(x) > 0 and max(x) / min(x) > 10:
             axis.set_xscale("log")
@@ -92,6 +92,7 @@ def deltas(study: Study, say: Words) -> Figure | None:
         axis.set_ylim(len(cells) - 0.5, -0.5)
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="x", color="#E6E6E6", lw=0.6)
+        _few(axis.xaxis)
         metric = _metric(cells[0], say)
         _name(axis, cells[0], say("difference", metric=metric, baseline=study.sheet.baseline), "")
     return figure
@@ -103,29 +104,29 @@ def heads(study: Study, say: Words) -> Figure | None:
     if not cells:
         return None
     maps = {cell.task: {rule: _mean_omega(cell, rule) for rule in RULES} for cell in cells}
+    every = np.concatenate([m.ravel() for of in maps.values() for m in of.values()])
     tall = max(len(m) for of in maps.values() for m in of.values())
-    figure, axes = panels(3 * len(cells), 0.75 + 0.3 * tall, per_row=3)
-    top = max(float(np.abs(m).max()) for of in maps.values() for m in of.values())
-    low = min(float(m.min()) for of in maps.values() for m in of.values())
-    colours = {"cmap": "YlGnBu", "vmin": 0, "vmax": top} if low >= 0 else {
-        "cmap": "RdBu_r", "vmin": -top, "vmax": top}  # fmt: skip
-    places = iter(axes)
-    for task, of in maps.items():
-        for rule, m in of.items():
-            axis = next(places)
+    top, low = float(np.abs(every).max()), float(every.min())
+    colours = {"cmap": "YlGnBu", "vmin": min(low, 0), "vmax": top}
+    if low < 0:
+        colours = {"cmap": "RdBu_r", "vmin": -top, "vmax": top}
+    figure, rows = stacked(len(cells), 1.0 + 0.3 * max(tall, 2))
+    for row, (task, of) in zip(rows, maps.items(), strict=True):
+        axes = row.subplots(1, len(RULES), sharey=True)
+        row.suptitle(cut(task, 70), x=0.01, ha="left", weight="bold", size=9)
+        for axis, (rule, m) in zip(axes, of.items(), strict=True):
             image = axis.imshow(m, aspect="auto", **colours)
-            _numbers(axis, m, image)
+            _numbers(axis, m, image, 3 if float(np.ptp(every)) < 0.05 else 2)
             axis.set_xticks(range(m.shape[1]), [str(i + 1) for i in range(m.shape[1])])
             axis.set_yticks(range(m.shape[0]), [str(i + 1) for i in range(m.shape[0])])
             axis.tick_params(length=0)
             axis.spines[:].set_visible(False)
-            axis.set_title(f"{cut(task, 20)}: {say(rule)}", loc="left")
+            axis.set_title(say(rule), loc="left")
             axis.set_xlabel(say("head"))
-            if rule == RULES[0]:
-                axis.set_ylabel(say("layer"))
-    bar = figure.colorbar(image, ax=axes, shrink=0.9, aspect=25, pad=0.015)
-    bar.set_label("ω")
-    bar.outline.set_visible(False)
+        axes[0].set_ylabel(say("layer"))
+        bar = row.colorbar(image, ax=list(axes), aspect=14, pad=0.015)
+        bar.set_label("ω", rotation=0, labelpad=8)
+        bar.outline.set_visible(False)
     return figure
 
 
@@ -176,7 +177,7 @@ def curves(study: Study, say: Words) -> Figure | None:
                     look[cell.variant], cut(cell.variant))  # fmt: skip
         goal = study.goal(task)
         if goal is not None:
-            axis.axhline(goal, ls=(0, (5, 3)), zorder=0, **FINE)
+            axis.axhline(goal, ls=(0, (5, 3)), zorder=0, label=say("goal"), **FINE)
         _floor(axis, cells[0], say)
         metric = _metric(cells[0], say)
         _name(axis, cells[0], say("step"), say("validation", metric=metric))
@@ -200,6 +201,7 @@ def omegas(study: Study, say: Words) -> Figure | None:
             ]
             _curves(axis, lines, Look(RULE_COLOURS[rule], "", RULE_LINES[rule]), say(rule))
         _name(axis, cell, say("step"), "ω")
+        axis.yaxis.label.set(rotation=0, va="center", ha="right")
     legend(figure, axes)
     return figure
 
@@ -217,13 +219,13 @@ def _mean_omega(cell: Cell, rule: str) -> np.ndarray:
     return np.mean([omega(r)[rule] for r in cell.records if omega(r)], axis=0)
 
 
-def _numbers(axis: Axes, m: np.ndarray, image: Any) -> None:
+def _numbers(axis: Axes, m: np.ndarray, image: Any, places: int) -> None:
     if m.shape[1] > 8:
         return
     for (i, j), x in np.ndenumerate(m):
         r, g, b, _ = image.cmap(image.norm(x))
         ink = "black" if 0.299 * r + 0.587 * g + 0.114 * b > 0.5 else "white"
-        axis.text(j, i, f"{x:.2f}".replace("-", "−"), ha="center", va="center", color=ink)
+        axis.text(j, i, f"{x:.{places}f}".replace("-", "−"), ha="center", va="center", color=ink)
 
 
 def _curves(axis: Axes, lines: list[list[tuple[float, float]]], how: Look, label: str) -> None:
@@ -231,7 +233,7 @@ def _curves(axis: Axes, lines: list[list[tuple[float, float]]], how: Look, label
     if not lines:
         return
     for line in lines:
-        axis.plot(*zip(*line, strict=True), color=how.colour, lw=0.5, alpha=0.45)
+        axis.plot(*zip(*line, strict=True), color=how.colour, lw=0.5, alpha=0.4)
     common = sorted(set.intersection(*({t for t, _ in line} for line in lines)))
     mean = [float(np.mean([dict(line)[t] for line in lines])) for t in common]
     few = how.mark if len(common) <= 12 else ""
@@ -264,9 +266,14 @@ def _name(axis: Axes, cell: Cell, x: str, y: str, title: str | None = None) -> N
 
 def _powers(axis: Axes) -> None:
     """1.2M for 1,200,000."""
-    from matplotlib.ticker import EngFormatter, MaxNLocator
+    from matplotlib.ticker import EngFormatter
 
-    axis.xaxis.set_major_locator(MaxNLocator(4))
+    _few(axis.xaxis)
     axis.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
+def _few(axis: Any) -> None:
+    """Ticks that do not touch."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))

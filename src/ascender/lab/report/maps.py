@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def maps(study: Study, data_dir: str | None = None) -> Maps:
 def _taken_apart(record: Record, study: Study, data_dir: str | None) -> Maps:
     run = Run(**record["run"])
     task = run.make_task(data_dir)
-    model = HEADS[task.head].from_pretrained(study.source.model(record["key"])).eval()
+    model = _loaded(HEADS[task.head], study.source.model(record["key"]))
     batch = next(iter(task.held("test", 1)))
     with torch.no_grad():
         found = model(**task.inputs(batch), labels=batch.labels, output_parts=True)
@@ -68,6 +69,19 @@ def _taken_apart(record: Record, study: Study, data_dir: str | None) -> Maps:
     terms = {t: _cut(getattr(parts, t), head, real) for t in TERMS}
     seen = _tokens(task.tokenizer, batch.inputs.get("input_ids"), len(terms["base"]))
     return Maps(run.task, run.variant, run.seed, record["key"], layer + 1, head + 1, terms, seen)
+
+
+def _loaded(kind: Any, place: Path) -> Any:
+    """Without a bar for a handful of weights."""
+    from transformers.utils import logging
+
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        return kind.from_pretrained(place).eval()
+    finally:
+        if bars:
+            logging.enable_progress_bar()
 
 
 def _real(mask: Tensor | None) -> int:
@@ -89,7 +103,7 @@ def draw(found: Maps, say: Words) -> Figure:
     """Three terms above, one and the sum and the weights below."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(PAGE, 4.9), layout="constrained", facecolor="w")
+    figure = Figure(figsize=(PAGE, 4.6), layout="constrained", facecolor="w")
     axes = figure.subplots(2, 3)
     scores = [found.terms[t] for t in TERMS[:-1]]
     top = max(float(np.abs(m).max()) for m in scores) or 1.0
@@ -98,7 +112,7 @@ def draw(found: Maps, say: Words) -> Figure:
     for axis, term, sign in zip(axes.flat, TERMS, signs, strict=True):
         how: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -top, "vmax": top}
         if term == "weights":
-            how = {"cmap": "YlGnBu", "vmin": 0.0}
+            how = {"cmap": "YlGnBu"}
         images[term] = axis.imshow(found.terms[term], interpolation="nearest", **how)
         axis.set_title(sign + say(term), loc="left", weight="bold")
         _ticks(axis, found.tokens)

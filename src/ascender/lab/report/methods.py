@@ -73,14 +73,15 @@ def _when(study: Study, ko: bool) -> str:
 
 def _seeds(study: Study, ko: bool) -> list[str]:
     by_count = Counter(tuple(cell.seeds) for cell in study.cells)
-    cells = "칸" if ko else "cells"
+    cells = "개 칸" if ko else " cells"
     lines = [
-        f"{n} {cells}: n = {len(seeds)} ({', '.join(map(str, seeds))})"
+        f"{n}{cells}: n = {len(seeds)} ({', '.join(map(str, seeds))})"
         for seeds, n in by_count.items()
     ]
     return [
         *lines,
-        "시드가 초깃값, 배치, 드롭아웃을 정한다. 같은 시드는 모든 변형에 같은 배치를 준다."
+        "시드가 초깃값, 배치, 드롭아웃을 정한다. 같은 시드는 모든 변형에 같은 배치를 준다. "
+        "결과를 보고 시드를 고르지 않았다."
         if ko
         else "A seed draws initial weights, batches and dropout; the same seed gives every variant "
         "the same batches. No seed was chosen by its result.",
@@ -124,11 +125,11 @@ def _data(study: Study, ko: bool) -> list[str]:
     for task in study.tasks:
         runs = [r for cell in study.of_task(task) for r in cell.records]
         options = runs[0]["run"].get("options", {})
-        how = options.get("tokenizer", "과제의 기본값" if ko else "the task's own")
+        how = options.get("tokenizer", "과제 기본값" if ko else "the task's own")
         n = _range(r["test"]["n"] for r in runs)
         read = short(max(float(r["tokens"]) for r in runs))
         if ko:
-            lines.append(f"{task}: 토큰화 {how}; 시험 예제 {n}개; 학습 토큰 최대 {read}")
+            lines.append(f"{task}: 토큰화는 {how}; 시험 예제 {n}개; 학습 토큰 최대 {read}")
         else:
             line = f"{task}: tokenisation {how}; {n} test examples; up to {read} tokens in training"
             lines.append(f"{line}; options {options}" if options else line)
@@ -155,7 +156,7 @@ def _stopping(study: Study, ko: bool) -> list[str]:
         return [
             f"{every} 스텝마다 검증하고, 검증 점수가 가장 좋은 가중치를 시험에 쓴다. 시험 예제로는 "
             "아무것도 고르지 않는다.",
-            f"조기 종료 인내 {patience} (0: 없음), 조기 종료된 시행 {early}개.",
+            f"조기 종료까지 기다리는 검증 횟수 {patience} (0: 조기 종료 없음), 조기 종료된 시행 {early}개.",
         ]
     return [
         f"Validation every {every} steps; the weights with the best validation score are tested. "
@@ -166,10 +167,11 @@ def _stopping(study: Study, ko: bool) -> list[str]:
 
 def _machine(study: Study, ko: bool) -> list[str]:
     kinds = Counter(_said(r["hardware"]) for r in study.records)
-    trials = "시행" if ko else "trials"
     seconds = sum(r["seconds"] + r.get("judging_seconds", 0.0) for r in study.records)
     wall = "학습과 검증에 든 시간의 합" if ko else "Training and validation of all trials, summed"
-    return [*(f"{said} ({n} {trials})" for said, n in kinds.items()), f"{wall}: {clock(seconds)}"]
+    count = "시행 {}개" if ko else "{} trials"
+    said = [f"{kind} ({count.format(n)})" for kind, n in kinds.items()]
+    return [*said, f"{wall}: {clock(seconds)}"]
 
 
 def _versions(study: Study, ko: bool) -> list[str]:

@@ -174,6 +174,7 @@ AXES: dict[str, tuple[str, str]] = {
     "head": ("head", "헤드"),
     "frontier": ("frontier", "파레토 경계"),
     "floor": ("floor", "바닥"),
+    "goal": ("goal", "목표"),
     "lower": ("lower is better", "낮을수록 좋음"),
 }
 
