@@ -1,10 +1,10 @@
 """A report: one folder that needs nothing else.
 
-    OUT/index.html                          the page, no network
-    OUT/tables/NAME.md .csv .tex            Korean: NAME.ko.md, NAME.ko.tex
-    OUT/figures/NAME.svg .png .pdf
-    OUT/methods.md                          the statistical checklist, filled in
-    OUT/rows.jsonl scores.json suite.json   the raw rows: `ascender lab report OUT` makes it again
+OUT/index.html                          the page, no network
+OUT/tables/NAME.md .csv .tex            Korean: NAME.ko.md, NAME.ko.tex
+OUT/figures/NAME.svg .png .pdf
+OUT/methods.md                          the statistical checklist, filled in
+OUT/rows.jsonl scores.json suite.json   the raw rows: `ascender lab report OUT` makes it again
 """
 
 from __future__ import annotations

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
+import logging
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ascender.demo import korean_font
 from ascender.files import write
@@ -32,7 +31,7 @@ RULE_COLOURS = {"align": "#0072B2", "sep": "#D55E00", "coh": "#009E73"}
 RULE_LINES = {"align": "-", "sep": (0, (4, 1.5)), "coh": (0, (1, 1))}
 MARKS = ("s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
 LINES: tuple[Any, ...] = ((0, (5, 1.5)), (0, (1.2, 1)), (0, (4, 1, 1, 1)), (0, (7, 2)), "-")
-FINE = {"color": "#888888", "lw": 0.9}
+FINE: dict[str, Any] = {"color": "#888888", "lw": 0.9}
 GREYS = (FINE["color"], "#555555")
 
 
@@ -49,9 +48,7 @@ def looks(variants: Sequence[str], baseline: str) -> dict[str, Look]:
     """The baseline black, solid and round; no two others share colour and mark and line before
     30 of them."""
     rest = [name for name in variants if name != baseline]
-    found = {
-        name: Look(COLOURS[i % 6], MARKS[i % 10], LINES[i % 5]) for i, name in enumerate(rest)
-    }
+    found = {name: Look(COLOURS[i % 6], MARKS[i % 10], LINES[i % 5]) for i, name in enumerate(rest)}
     return {baseline: Look("#000000", "o", "-"), **found}
 
 
@@ -104,7 +101,7 @@ def stacked(n: int, height: float) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(PAGE, n * height), layout="constrained", facecolor="w")
-    return figure, list(np.atleast_1d(figure.subfigures(n, 1)))
+    return figure, list(figure.subfigures(n, 1, squeeze=False).flat)
 
 
 def legend(figure: Figure, axes: Sequence[Axes]) -> None:
@@ -136,6 +133,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     metadata: dict[str, dict[str, Any]] = {
         "svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None},
     }  # fmt: skip
+    logging.getLogger("fontTools.subset").setLevel(logging.ERROR)  # tables of a font it drops
     written = []
     for kind in KINDS:
         drawn = io.BytesIO()

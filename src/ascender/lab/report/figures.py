@@ -12,7 +12,16 @@ import numpy as np
 
 from ascender.lab.judge import Cell, curve
 from ascender.lab.report.drawing import (
-    FINE, RULE_COLOURS, RULE_LINES, Look, Words, cut, legend, looks, panels, stacked,
+    FINE,
+    RULE_COLOURS,
+    RULE_LINES,
+    Look,
+    Words,
+    cut,
+    legend,
+    looks,
+    panels,
+    stacked,
 )  # fmt: skip
 from ascender.lab.report.study import Study, omega
 from ascender.rules import RULES
@@ -276,4 +285,4 @@ def _few(axis: Any) -> None:
     """Ticks that do not touch."""
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))

@@ -68,7 +68,9 @@ def _when(study: Study, ko: bool) -> str:
             if ko
             else f"The rule stands beside the trials (suite.json) since {sheet.fixed}."
         )
-    return "규칙이 정해진 때는 기록되지 않았다." if ko else "When the rule was fixed is not recorded."
+    return (
+        "규칙이 정해진 때는 기록되지 않았다." if ko else "When the rule was fixed is not recorded."
+    )
 
 
 def _seeds(study: Study, ko: bool) -> list[str]:
@@ -156,7 +158,7 @@ def _stopping(study: Study, ko: bool) -> list[str]:
         return [
             f"{every} 스텝마다 검증하고, 검증 점수가 가장 좋은 가중치를 시험에 쓴다. 시험 예제로는 "
             "아무것도 고르지 않는다.",
-            f"조기 종료까지 기다리는 검증 횟수 {patience} (0: 조기 종료 없음), 조기 종료된 시행 {early}개.",
+            f"개선 없이 기다리는 검증 횟수 {patience} (0: 조기 종료 없음), 일찍 끝난 시행 {early}개.",
         ]
     return [
         f"Validation every {every} steps; the weights with the best validation score are tested. "
@@ -219,4 +221,3 @@ ITEMS: tuple[Item, ...] = (
     ("Versions", "버전", _versions),
     ("Failures and what cannot be judged", "실패한 시행과 판정할 수 없는 것", _failures),
 )
-

@@ -93,7 +93,8 @@ def _counts(study: Study, places: Mapping[str, int]) -> list[dict[str, Any]]:
 def _table(table: Table, both: tuple[str, ...], places: Mapping[str, int]) -> dict[str, Any]:
     return {
         "name": table.name, "titles": [table.title(one) for one in both],
-        "notes": [table.note(one) for one in both], "html": as_html(table, both, places.__getitem__),
+        "notes": [table.note(one) for one in both],
+        "html": as_html(table, both, places.__getitem__),
     }  # fmt: skip
 
 

@@ -118,7 +118,8 @@ def learning(study: Study) -> Table:
             costs = [_cost(cell, goal, unit) for unit in UNITS.values()]
         areas = cell.areas()
         rows.append((
-            *_named(cell), _floor(cell), NONE if goal is None else Cell(number(goal), (), {"": goal}), *costs,
+            *_named(cell), _floor(cell),
+            NONE if goal is None else Cell(number(goal), (), {"": goal}), *costs,
             _mean(Summary.of(areas), mine) if areas else NONE, _area_difference(study, cell),
         ))  # fmt: skip
     return _table("learning", columns, rows, study)

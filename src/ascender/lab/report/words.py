@@ -34,8 +34,9 @@ NOTES: dict[str, dict[str, str]] = {
         "suite. δ is Cliff's, d_z Cohen's of pairs. The floor is what the best guess gets that "
         "does not look at the input.",
         "ko": "시드별 시험 점수: 평균 ± 표준편차, 95% t 구간. 차이는 같은 시드끼리 짝지어 구했고, "
-        "p는 대응표본 t 검정 값을 실험군 전체 비교에 대해 홀름 방법으로 보정한 것이다. δ는 클리프의 "
-        "델타, d_z는 짝지은 코언의 d이다. 바닥은 입력을 보지 않는 최선의 추측이 얻는 점수이다.",
+        "p는 대응표본 t 검정 값을 실험군 전체 비교에 대해 홀름 방법으로 보정한 것이다. δ는 "
+        "클리프의 델타, d_z는 짝지은 코언의 d이다. 바닥은 입력을 보지 않는 최선의 추측이 얻는 "
+        "점수이다.",
     },
     "examples": {
         "en": "Test examples drawn again, seeds averaged: paired bootstrap and approximate "
@@ -48,9 +49,9 @@ NOTES: dict[str, dict[str, str]] = {
         "en": "Cost at the first validation that meets the goal: Kaplan–Meier median over seeds "
         "(how many got there). “>” says that fewer than half did by then. The area is the mean "
         "validation score on the way.",
-        "ko": "목표에 처음 도달한 검증 시점의 비용: 시드에 대한 카플란–마이어 중앙값(도달한 시드 수). "
-        "“>”는 그때까지 절반에 못 미치는 시드만 도달했다는 뜻이다. 면적은 학습 도중의 평균 검증 "
-        "점수이다.",
+        "ko": "목표에 처음 도달한 검증 시점의 비용: 시드에 대한 카플란–마이어 중앙값(도달한 시드 "
+        "수). “>”는 그때까지 절반에 못 미치는 시드만 도달했다는 뜻이다. 면적은 학습 도중의 평균 "
+        "검증 점수이다.",
     },
     "efficiency": {
         "en": "Means over seeds, with the ratio to the baseline in brackets. FLOPs are counted in "
@@ -58,8 +59,8 @@ NOTES: dict[str, dict[str, str]] = {
         "process. Tokens a second and seconds are of trials that ran side by side: they "
         "indicate, they do not prove.",
         "ko": "시드 평균이며 괄호 안은 기준 변형에 대한 비율이다. FLOPs는 예제 하나의 순전파에서 "
-        "어텐션이 쓰는 연산 수이다. 메모리는 학습 프로세스의 최댓값이다. 초당 토큰 수와 시간은 나란히 "
-        "돌아간 시행에서 잰 값이므로 참고용이다.",
+        "어텐션이 쓰는 연산 수이다. 메모리는 학습 프로세스의 최댓값이다. 초당 토큰 수와 시간은 "
+        "나란히 돌아간 시행에서 잰 값이므로 참고용이다.",
     },
     "further": {
         "en": "Test scores by slice of difficulty, and metrics beside the main one. The floor is "
@@ -113,9 +114,9 @@ FIGURES: dict[str, dict[str, str]] = {
         "en": "Figure 1. Attention taken apart: {variant} on {task}, first test example, seed "
         "{seed}, layer {layer}, head {head} (where the rules move the scores most). The terms and "
         "their sum share one scale; the weights are the softmax of the sum.",
-        "ko": "그림 1. 어텐션의 분해: {task} 과제의 첫 시험 예제, {variant}, 시드 {seed}, {layer}층 "
-        "{head}번 헤드(규칙이 점수를 가장 많이 바꾸는 곳). 각 항과 합계는 같은 눈금을 쓰며, 가중치는 "
-        "합계의 소프트맥스이다.",
+        "ko": "그림 1. 어텐션의 분해: {task} 과제의 첫 시험 예제, {variant}, 시드 {seed}, "
+        "{layer}층 {head}번 헤드(규칙이 점수를 가장 많이 바꾸는 곳). 각 항과 합계는 같은 눈금을 "
+        "쓰며, 가중치는 합계의 소프트맥스이다.",
     },
     "pareto": {
         "en": "Figure 2. Quality against cost: mean test score with its 95% interval over the "
@@ -132,11 +133,11 @@ FIGURES: dict[str, dict[str, str]] = {
         "아래 세모는 열세, 가위표는 판정 불가이다. 띠는 관심을 둘 최소 차이보다 작은 범위이다.",
     },
     "heads": {
-        "en": "Figure 4. Which head goes by which rule: ω of {variant} by layer and head at the end "
-        "of training, mean over seeds. Training starts at ω = 0.1 unless the variant says "
+        "en": "Figure 4. Which head goes by which rule: ω of {variant} by layer and head at the "
+        "end of training, mean over seeds. Training starts at ω = 0.1 unless the variant says "
         "otherwise.",
-        "ko": "그림 4. 헤드의 역할 분담: 학습이 끝났을 때 {variant}의 층과 헤드별 ω, 시드 평균. 변형이 "
-        "달리 정하지 않으면 ω = 0.1에서 시작한다.",
+        "ko": "그림 4. 헤드의 역할 분담: 학습이 끝났을 때 {variant}의 층과 헤드별 ω, 시드 평균. "
+        "변형이 달리 정하지 않으면 ω = 0.1에서 시작한다.",
     },
     "length": {
         "en": "Figure 5. Quality against length: mean test score over seeds with its 95% interval. "
@@ -225,8 +226,8 @@ REMARKS: dict[str, tuple[str, str]] = {
     "no_suite": (
         "No suite: the usual rule (α = 0.05) and the baseline {baseline} stand in; nothing shows "
         "that they were fixed before the runs.",
-        "실험군 정보가 없어 기본 규칙(α = 0.05)과 기준 변형 {baseline}를 썼다. 실행 전에 정해졌다는 "
-        "근거는 없다.",
+        "실험군 정보가 없어 기본 규칙(α = 0.05)과 기준 변형 {baseline}를 썼다. 실행 전에 "
+        "정해졌다는 근거는 없다.",
     ),
     "changed": (
         "The suite given judges otherwise than the one written beside the trials when they ran: "
