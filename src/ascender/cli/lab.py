@@ -149,6 +149,7 @@ def report(
     scores.json is enough to make the report again.
     """
     try:
+        from ascender.demo import korean_font
         from ascender.lab.report import report as make
         from ascender.lab.suite import suite as find
 
@@ -158,6 +159,8 @@ def report(
     except (ValueError, OSError, ModuleNotFoundError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
+    if lang == "ko" and korean_font() is None:
+        note("no Korean font found here (such as Noto Sans CJK KR): words in figures are English")
     if as_json:
         print_json({"files": [str(path) for path in paths]})
         return

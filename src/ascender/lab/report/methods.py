@@ -43,7 +43,7 @@ def _rule(study: Study, ko: bool) -> list[str]:
     numbers = f"α = {rule.alpha:g}, smallest = {rule.smallest:g}, margin = {rule.margin:g}"
     if ko:
         lines = [
-            f"기준 변형은 {sheet.baseline}이고 {numbers}이다.",
+            f"기준 변형: {sheet.baseline}; {numbers}.",
             "우세: 차이의 95% 구간이 전부 0보다 좋은 쪽에 있고, 관심을 둘 최소 차이에 이르며, 홀름 "
             "보정 p가 α보다 작다. 열세는 그 반대이고, 나머지는 무승부이다. 무승부는 같다는 증명이 "
             "아니다.",
@@ -158,7 +158,7 @@ def _stopping(study: Study, ko: bool) -> list[str]:
         return [
             f"{every} 스텝마다 검증하고, 검증 점수가 가장 좋은 가중치를 시험에 쓴다. 시험 예제로는 "
             "아무것도 고르지 않는다.",
-            f"개선 없이 기다리는 검증 횟수 {patience} (0: 조기 종료 없음), 일찍 끝난 시행 {early}개.",
+            f"개선 없이 기다리는 검증 횟수 {patience} (0: 없음), 일찍 끝난 시행 {early}개.",
         ]
     return [
         f"Validation every {every} steps; the weights with the best validation score are tested. "

@@ -142,7 +142,7 @@ def as_html(table: Table, langs: tuple[str, ...], place: Callable[[str], int]) -
     for row, texts in zip(table.rows, both, strict=True):
         cells = []
         for c, cell, said in zip(table.columns, row, zip(*texts, strict=True), strict=True):
-            inner = _both(said, langs)
+            inner = _both(said, langs, " · ")
             if cell.keys and cell.text:
                 at = " ".join(str(place(key)) for key in cell.keys)
                 mark = f" v-{cell.text}" if c == "verdict" and cell.text in VERDICTS else ""
@@ -160,11 +160,11 @@ def _side(column: str) -> str:
     return ' class="l"' if column in NAMES else ""
 
 
-def _both(texts: tuple[str, ...], langs: tuple[str, ...]) -> str:
+def _both(texts: tuple[str, ...], langs: tuple[str, ...], joint: str = "<br>") -> str:
     """A text, or two where they differ."""
     once = dict(zip(texts, langs, strict=True)) if len(set(texts)) > 1 else {texts[0]: ""}
     spans = [
         f'<span lang="{lang}">{html.escape(text)}</span>' if lang else html.escape(text)
         for text, lang in once.items()
     ]
-    return "<br>".join(spans)
+    return joint.join(spans)

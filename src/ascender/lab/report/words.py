@@ -129,8 +129,9 @@ FIGURES: dict[str, dict[str, str]] = {
         "en": "Figure 3. Differences from {baseline}, paired by seed, with 95% intervals. Triangle "
         "up: win; circle: tie; triangle down: loss; cross: not judged. The band holds differences "
         "smaller than the smallest of interest.",
-        "ko": "그림 3. {baseline}와의 차이(같은 시드끼리)와 95% 구간. 위 세모는 우세, 원은 무승부, "
-        "아래 세모는 열세, 가위표는 판정 불가이다. 띠는 관심을 둘 최소 차이보다 작은 범위이다.",
+        "ko": "그림 3. 기준 변형({baseline})과의 차이(같은 시드끼리)와 95% 구간. 위 세모는 우세, "
+        "원은 무승부, 아래 세모는 열세, 가위표는 판정 불가이다. 띠는 관심을 둘 최소 차이보다 작은 "
+        "범위이다.",
     },
     "heads": {
         "en": "Figure 4. Which head goes by which rule: ω of {variant} by layer and head at the "
@@ -203,16 +204,17 @@ PAGE: dict[str, tuple[str, str]] = {
 REMARKS: dict[str, tuple[str, str]] = {
     "no_baseline": (
         "{task}: no finished trial of the baseline {baseline}, so nothing is compared there.",
-        "{task}: 기준 변형 {baseline}의 끝난 시행이 없어 비교하지 않았다.",
+        "{task}: 기준 변형({baseline})의 끝난 시행이 없어 비교하지 않았다.",
     ),
     "no_common": (
         "{task}, {variant}: no seed in common with {baseline}, so no difference.",
-        "{task}, {variant}: {baseline}와 겹치는 시드가 없어 차이를 구하지 않았다.",
+        "{task}, {variant}: 기준 변형({baseline})과 겹치는 시드가 없어 차이를 구하지 않았다.",
     ),
     "one_seed": (
         "{task}, {variant}: one seed in common with {baseline}; no interval and no test, so no "
         "verdict.",
-        "{task}, {variant}: {baseline}와 겹치는 시드가 하나뿐이라 구간과 검정, 판정이 없다.",
+        "{task}, {variant}: 기준 변형({baseline})과 겹치는 시드가 하나뿐이라 구간과 검정, 판정이 "
+        "없다.",
     ),
     "no_spread": (
         "{task}, {variant}: the same difference at every seed; without spread there is no t test, "
@@ -226,7 +228,7 @@ REMARKS: dict[str, tuple[str, str]] = {
     "no_suite": (
         "No suite: the usual rule (α = 0.05) and the baseline {baseline} stand in; nothing shows "
         "that they were fixed before the runs.",
-        "실험군 정보가 없어 기본 규칙(α = 0.05)과 기준 변형 {baseline}를 썼다. 실행 전에 "
+        "실험군 정보가 없어 기본 규칙(α = 0.05)과 기준 변형({baseline})을 썼다. 실행 전에 "
         "정해졌다는 근거는 없다.",
     ),
     "changed": (
