@@ -112,11 +112,13 @@ VERDICTS: dict[str, tuple[str, str]] = {
 FIGURES: dict[str, dict[str, str]] = {
     "maps": {
         "en": "Figure 1. Attention taken apart: {variant} on {task}, first test example, seed "
-        "{seed}, layer {layer}, head {head} (where the rules move the scores most). The terms and "
-        "their sum share one scale; the weights are the softmax of the sum.",
+        "{seed}, layer {layer}, head {head} (where the rules move the scores most). The total is "
+        "the sum of the terms, with the position's bias where there is one, divided by the head's "
+        "temperature; terms and total share one scale. The weights are the softmax of the total.",
         "ko": "그림 1. 어텐션의 분해: {task} 과제의 첫 시험 예제, {variant}, 시드 {seed}, "
-        "{layer}층 {head}번 헤드(규칙이 점수를 가장 많이 바꾸는 곳). 각 항과 합계는 같은 눈금을 "
-        "쓰며, 가중치는 합계의 소프트맥스이다.",
+        "{layer}층 {head}번 헤드(규칙이 점수를 가장 많이 바꾸는 곳). 합계는 각 항(위치 편향이 "
+        "있으면 그것도 포함)을 더해 헤드의 온도로 나눈 값이며, 각 항과 같은 눈금을 쓴다. 가중치는 "
+        "합계의 소프트맥스이다.",
     },
     "pareto": {
         "en": "Figure 2. Quality against cost: mean test score with its 95% interval over the "
