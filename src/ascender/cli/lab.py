@@ -132,6 +132,44 @@ def show_table(
     _show(made.with_seeds(seeds) if seeds else made, Store(out), as_json)
 
 
+@app.command(epilog="Example: ascender lab report lab/quick --lang both")
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Of `lab run --out`, or of an earlier report.")
+    ],
+    suite: Annotated[
+        str | None, typer.Option(help="A suite or its file; else the one written in DIR.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to; DIR/report.")] = None,
+    lang: Annotated[str, typer.Option(help="Headings and captions: en, ko or both.")] = "en",
+    data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tables, figures, methods and a page from the trials that are done.
+
+    The folder needs nothing else: index.html opens without a network, and rows.jsonl with
+    scores.json is enough to make the report again.
+    """
+    try:
+        from ascender.demo import korean_font
+        from ascender.lab.report import report as make
+        from ascender.lab.suite import suite as find
+
+        where = None if data_dir is None else str(data_dir)
+        made = None if suite is None else find(suite)
+        paths = make(folder, out or folder / "report", made, lang, where)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        note(f"error: {error}")
+        raise typer.Exit(1) from None
+    if lang == "ko" and korean_font() is None:
+        note("no Korean font found here (such as Noto Sans CJK KR): words in figures are English")
+    if as_json:
+        print_json({"files": [str(path) for path in paths]})
+        return
+    for path in paths:
+        typer.echo(f"wrote {path}")
+
+
 def _show(made: Any, store: Any, as_json: bool) -> None:
     from dataclasses import asdict
 

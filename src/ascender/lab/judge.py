@@ -9,17 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ascender.lab.curves import area, median_reached, reached
 from ascender.lab.resampling import Resampled, approximate_randomisation, paired_bootstrap
 from ascender.lab.stats import Paired, Summary, cliffs_delta, holm, paired, paired_d
-from ascender.lab.suite import Suite
-from ascender.lab.verdict import Verdict, verdict
+from ascender.lab.verdict import Rule, Verdict, verdict
 
 Record = Mapping[str, Any]
+
+
+@runtime_checkable
+class Judged(Protocol):
+    """What there is to know of a suite for judging its records."""
+
+    @property
+    def baseline(self) -> str: ...
+
+    @property
+    def rule(self) -> Rule: ...
 
 
 @dataclass(frozen=True)
@@ -113,7 +123,7 @@ def cells(records: Sequence[Record]) -> list[Cell]:
     ]
 
 
-def compare(suite: Suite, records: Sequence[Record], draws: int = 10_000) -> list[Comparison]:
+def compare(suite: Judged, records: Sequence[Record], draws: int = 10_000) -> list[Comparison]:
     """Every variant against the suite's baseline, on the seeds that both have."""
     by_task: dict[str, dict[str, Cell]] = {}
     for cell in cells(records):
@@ -143,7 +153,7 @@ def _one(cell: Cell, base: Cell, draws: int) -> Comparison:
     values = [[r["test"]["value"] for r in rs] for rs in (a, b)]
     examples = randomised = None
     scores = [np.array([r["test"]["scores"] for r in rs]) for rs in (a, b)]
-    if scores[0].shape == scores[1].shape and scores[0].ndim == 2:
+    if scores[0].shape == scores[1].shape and scores[0].ndim == 2 and scores[0].size:
         examples = paired_bootstrap(scores[0], scores[1], draws)
         randomised = approximate_randomisation(scores[0], scores[1], draws).p
     return Comparison(

@@ -1,6 +1,6 @@
 """The folder of a suite's trials: appended to, never overwritten, safe from kill −9.
 
-DIR/suite.json             claim, keys of the trials, the rule
+DIR/suite.json             claim, keys of the trials, the rule and since when it stands
 DIR/trials/KEY/            a trial's own folder (train.folder): record.json when it is done
 DIR/trials/KEY.error.json  what went wrong, how often
 DIR/trials/KEY.lock        held (flock) by who works on it; the kernel lets go when they die
@@ -37,6 +37,7 @@ class Store:
         """Write down what is run here. A folder of another suite is refused; the same suite with
         other seeds or a longer list is welcome."""
         sheet = self.folder / SHEET
+        there: dict[str, Any] = {}
         if sheet.exists():
             there = json.loads(sheet.read_text(encoding="utf-8"))
             if there["name"] != suite.name:
@@ -46,10 +47,14 @@ class Store:
                 )
         elif self.folder.exists() and any(self.folder.iterdir()):
             raise ValueError(f"{self.folder} holds other files; expected a new or empty folder")
+        judged = {"claim": suite.claim, "baseline": suite.baseline, "rule": asdict(suite.rule),
+                  "goals": dict(suite.goals)}  # fmt: skip
+        stands = all(there.get(name) == value for name, value in judged.items())
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         write(sheet, json.dumps({
-            "name": suite.name, "claim": suite.claim, "claim_ko": suite.claim_ko,
-            "key": suite.key, "baseline": suite.baseline, "rule": asdict(suite.rule),
-            "goals": dict(suite.goals), "trials": [run.key for run in suite.runs],
+            "name": suite.name, "claim_ko": suite.claim_ko, "key": suite.key, **judged,
+            "fixed": there.get("fixed", now) if stands else now,
+            "trials": [run.key for run in suite.runs],
         }, ensure_ascii=False, indent=1))  # fmt: skip
 
     def place(self, key: str) -> Path:

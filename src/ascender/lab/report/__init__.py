@@ -1,0 +1,113 @@
+"""A report: one folder that needs nothing else.
+
+OUT/index.html                          the page, no network
+OUT/tables/NAME.md .csv .tex            Korean: NAME.ko.md, NAME.ko.tex
+OUT/figures/NAME.svg .png .pdf
+OUT/methods.md                          the statistical checklist, filled in
+OUT/rows.jsonl scores.json suite.json   the raw rows: `ascender lab report OUT` makes it again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ascender.files import write
+from ascender.lab.report import drawing, figures, maps, table, words
+from ascender.lab.report.methods import methods
+from ascender.lab.report.page import Drawn, page
+from ascender.lab.report.source import Source, raw, read
+from ascender.lab.report.study import DRAWS, Study
+from ascender.lab.report.tables import tables
+from ascender.lab.suite import Suite
+
+__all__ = ["Study", "draw_all", "read", "report"]
+
+DRAW: dict[str, Callable[[Study, drawing.Words], Any]] = {
+    "pareto": figures.pareto, "deltas": figures.deltas, "heads": figures.heads,
+    "length": figures.length, "curves": figures.curves, "omega": figures.omegas,
+}  # fmt: skip
+
+
+def report(
+    folder: Path, out: Path, suite: Suite | None = None, lang: str = "en",
+    data_dir: str | None = None, draws: int = DRAWS,
+) -> list[Path]:  # fmt: skip
+    """Write it; what was written, the page last."""
+    both = words.langs(lang)
+    source = read(folder, suite)
+    study = Study.of(source, draws)
+    written = _raw(source, out)
+    made = tables(study)
+    for one in made:
+        written.append(write(out / "tables" / f"{one.name}.csv", table.as_csv(one)))
+        for each in both:
+            name = f"{one.name}{_ending(each)}"
+            written.append(write(out / "tables" / f"{name}.md", table.markdown(one, each)))
+            written.append(write(out / "tables" / f"{name}.tex", table.latex(one, each)))
+    for each in both:
+        written.append(write(out / f"methods{_ending(each)}.md", methods(study, each)))
+    drawn, left_out, paths = draw_all(study, out / "figures", lang, data_dir)
+    written += paths
+    files = [path.relative_to(out).as_posix() for path in written]
+    text = page(study, made, drawn, left_out, files, lang)
+    return [*written, write(out / "index.html", text)]
+
+
+def _ending(lang: str) -> str:
+    return ".ko" if lang == "ko" else ""
+
+
+def _raw(source: Source, out: Path) -> list[Path]:
+    """A report into the folder of its store leaves the store's own sheet alone."""
+    made = raw(source)
+    if out.resolve() == source.folder.resolve():
+        made = {name: text for name, text in made.items() if not (out / name).exists()}
+    return [write(out / name, text) for name, text in made.items()]
+
+
+def draw_all(
+    study: Study, folder: Path, lang: str = "en", data_dir: str | None = None
+) -> tuple[list[Drawn], list[tuple[str, str]], list[Path]]:
+    """(figures that are there, why others are not, files)."""
+    drawn: list[Drawn] = []
+    left_out: list[tuple[str, str]] = []
+    paths: list[Path] = []
+    say = drawing.words(lang)
+    names: dict[str, Any] = {"baseline": study.sheet.baseline, "variant": study.ruled()}
+
+    def keep(name: str, figure: Any, **more: Any) -> None:
+        paths.extend(drawing.save(figure, folder, name))
+        svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
+        captions = {k: v.format(**{**names, **more}) for k, v in words.FIGURES[name].items()}
+        drawn.append(Drawn(name, svg, captions))
+
+    with drawing.style():
+        try:
+            found = maps.maps(study, data_dir)
+            keep("maps", maps.draw(found, say), **vars(found))
+        except (OSError, ValueError, ModuleNotFoundError) as error:
+            left_out.append(_why("no_model", error=error))
+        for name, draw in DRAW.items():
+            figure = draw(study, say)
+            if figure is None:
+                left_out.append(_left_out(name))
+            else:
+                keep(name, figure)
+    return drawn, left_out, paths
+
+
+def _left_out(name: str) -> tuple[str, str]:
+    if name == "deltas":
+        return _why("no_judged")
+    if name == "length":
+        return _why("no_lengths", names=", ".join(figures.LENGTHS))
+    figure = {"heads": ("Figure 4", "그림 4"), "omega": ("ω over training", "학습 중 ω")}[name]
+    en, ko = words.WHY["no_rules"]
+    return en.format(figure=figure[0]), ko.format(figure=figure[1])
+
+
+def _why(name: str, **names: Any) -> tuple[str, str]:
+    en, ko = words.WHY[name]
+    return en.format(**names), ko.format(**names)

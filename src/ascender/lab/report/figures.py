@@ -1,0 +1,288 @@
+"""The figures of a report, from a study. (Figure 1 needs a model: maps.py.)
+
+Each gives a figure, or None where the records have nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ascender.lab.judge import Cell, curve
+from ascender.lab.report.drawing import (
+    FINE,
+    RULE_COLOURS,
+    RULE_LINES,
+    Look,
+    Words,
+    cut,
+    legend,
+    looks,
+    panels,
+    stacked,
+)  # fmt: skip
+from ascender.lab.report.study import Study, omega
+from ascender.rules import RULES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+else:  # imported only by the functions that draw
+    Axes = Figure = Any
+
+LENGTHS = ("length", "crowd")
+VERDICT_MARKS = {"win": "^", "tie": "o", "loss": "v", "unjudged": "x"}
+
+
+def pareto(study: Study, say: Words) -> Figure | None:
+    """2: quality against cost."""
+    look = looks(study.variants, study.sheet.baseline)
+    figure, axes = panels(len(study.tasks), 2.3, legend=0.5)
+    for axis, task in zip(axes, study.tasks, strict=True):
+        cells = study.of_task(task)
+        x = [cell.mean("attention_flops_an_example") for cell in cells]
+        y = [cell.summary.mean for cell in cells]
+        for cell, cost, quality in zip(cells, x, y, strict=True):
+            how = look[cell.variant]
+            axis.errorbar(cost, quality, yerr=_reach(cell), fmt=how.mark, color=how.colour,
+                          ms=5.5, elinewidth=0.9, capsize=2, label=cut(cell.variant))  # fmt: skip
+        at = frontier(x, y, cells[0].records[0]["higher"])
+        axis.step([*(x[i] for i in at), max(x)], [*(y[i] for i in at), y[at[-1]]], where="post",
+                  color="#555555", lw=1, zorder=0, label=say("frontier"))  # fmt: skip
+        _floor(axis, cells[0], say)
+        if min(x) > 0 and max(x) / min(x) > 10:
+            axis.set_xscale("log")
+        else:
+            _powers(axis)
+        axis.margins(x=0.12)
+        _name(axis, cells[0], say("flops"), say("test", metric=_metric(cells[0], say)))
+    legend(figure, axes)
+    return figure
+
+
+def frontier(x: Sequence[float], y: Sequence[float], higher: bool = True) -> list[int]:
+    """Indices of what nothing beats at its cost or less, from the cheapest on.
+
+    >>> frontier([1, 2, 3, 4], [0.5, 0.4, 0.8, 0.8])
+    [0, 2]
+    """
+    found: list[int] = []
+    for i in sorted(range(len(x)), key=lambda i: (x[i], -y[i] if higher else y[i])):
+        if not found or (y[i] > y[found[-1]] if higher else y[i] < y[found[-1]]):
+            found.append(i)
+    return found
+
+
+def deltas(study: Study, say: Words) -> Figure | None:
+    """3: differences from the baseline, with intervals."""
+    tasks = [t for t in study.tasks if any(c.task == t for c in study.judged.values())]
+    if not tasks:
+        return None
+    most = max(sum(c.task == t for c in study.judged.values()) for t in tasks)
+    figure, axes = panels(len(tasks), 0.75 + 0.26 * most)
+    look = looks(study.variants, study.sheet.baseline)
+    for axis, task in zip(axes, tasks, strict=True):
+        cells = [c for c in study.of_task(task) if (c.task, c.variant) in study.judged]
+        smallest = study.sheet.rule.smallest
+        if smallest:
+            axis.axvspan(-smallest, smallest, color="#DDDDDD", lw=0, zorder=0)
+        axis.axvline(0, color="black", lw=0.8, zorder=1)
+        for row, cell in enumerate(cells):
+            s = study.judged[cell.task, cell.variant].by_seed
+            colour = look[cell.variant].colour
+            if s.interval is not None:
+                axis.plot(s.interval, (row, row), color=colour, lw=1.6, solid_capstyle="butt")
+            axis.plot(s.mean, row, VERDICT_MARKS[study.verdict(cell)], color=colour, ms=6.5,
+                      mec=colour, mfc="white" if study.verdict(cell) == "tie" else colour,
+                      mew=1.4)  # fmt: skip
+        axis.set_yticks(range(len(cells)), [cut(c.variant, 20) for c in cells])
+        axis.set_ylim(len(cells) - 0.5, -0.5)
+        axis.tick_params(axis="y", length=0)
+        axis.grid(axis="x", color="#E6E6E6", lw=0.6)
+        _few(axis.xaxis)
+        metric = _metric(cells[0], say)
+        _name(axis, cells[0], say("difference", metric=metric, baseline=study.sheet.baseline), "")
+    return figure
+
+
+def heads(study: Study, say: Words) -> Figure | None:
+    """4: ω by layer and head, mean over seeds, a column for each rule."""
+    cells = _ruled(study)
+    if not cells:
+        return None
+    maps = {cell.task: {rule: _mean_omega(cell, rule) for rule in RULES} for cell in cells}
+    every = np.concatenate([m.ravel() for of in maps.values() for m in of.values()])
+    tall = max(len(m) for of in maps.values() for m in of.values())
+    top, low = float(np.abs(every).max()), float(every.min())
+    colours = {"cmap": "YlGnBu", "vmin": min(low, 0), "vmax": top}
+    if low < 0:
+        colours = {"cmap": "RdBu_r", "vmin": -top, "vmax": top}
+    figure, rows = stacked(len(cells), 1.0 + 0.3 * max(tall, 2))
+    for row, (task, of) in zip(rows, maps.items(), strict=True):
+        axes = row.subplots(1, len(RULES), sharey=True)
+        row.suptitle(cut(task, 70), x=0.01, ha="left", weight="bold", size=9)
+        for axis, (rule, m) in zip(axes, of.items(), strict=True):
+            image = axis.imshow(m, aspect="auto", **colours)
+            _numbers(axis, m, image, 3 if float(np.ptp(every)) < 0.05 else 2)
+            axis.set_xticks(range(m.shape[1]), [str(i + 1) for i in range(m.shape[1])])
+            axis.set_yticks(range(m.shape[0]), [str(i + 1) for i in range(m.shape[0])])
+            axis.tick_params(length=0)
+            axis.spines[:].set_visible(False)
+            axis.set_title(say(rule), loc="left")
+            axis.set_xlabel(say("head"))
+        axes[0].set_ylabel(say("layer"))
+        bar = row.colorbar(image, ax=list(axes), aspect=14, pad=0.015)
+        bar.set_label("ω", rotation=0, labelpad=8)
+        bar.outline.set_visible(False)
+    return figure
+
+
+def length(study: Study, say: Words) -> Figure | None:
+    """5: quality against length, where a task was run at several."""
+    found: dict[str, dict[str, dict[float, Cell]]] = {}
+    names: dict[str, str] = {}
+    for cell in study.cells:
+        options = cell.records[0]["run"].get("options", {})
+        name = next((n for n in LENGTHS if isinstance(options.get(n), int | float)), None)
+        if name is not None:
+            task = study.meant[cell.task]
+            names[task] = name
+            found.setdefault(task, {}).setdefault(cell.variant, {})[options[name]] = cell
+    tasks = [t for t, of in found.items() if len({x for line in of.values() for x in line}) > 1]
+    if not tasks:
+        return None
+    look = looks(study.variants, study.sheet.baseline)
+    figure, axes = panels(len(tasks), 2.3, legend=0.5)
+    for axis, task in zip(axes, tasks, strict=True):
+        for variant, line in found[task].items():
+            x = sorted(line)
+            y = [line[at].summary.mean for at in x]
+            reach = np.array([_reach(line[at]) or [[0], [0]] for at in x])[:, :, 0].T
+            how = look[variant]
+            axis.errorbar(x, y, yerr=reach, color=how.colour, marker=how.mark, ls=how.line,
+                          elinewidth=0.9, capsize=2, label=cut(variant))  # fmt: skip
+        ticks = sorted({x for line in found[task].values() for x in line})
+        if min(ticks) > 0:
+            axis.set_xscale("log", base=2)
+        axis.set_xticks(ticks, [f"{x:g}" for x in ticks])
+        axis.minorticks_off()
+        first = next(iter(next(iter(found[task].values())).values()))
+        _floor(axis, first, say)
+        _name(axis, first, names[task], say("test", metric=_metric(first, say)), task)
+    legend(figure, axes)
+    return figure
+
+
+def curves(study: Study, say: Words) -> Figure | None:
+    """Validation scores over steps: seeds thin, their mean thick."""
+    look = looks(study.variants, study.sheet.baseline)
+    figure, axes = panels(len(study.tasks), 2.3, legend=0.5)
+    for axis, task in zip(axes, study.tasks, strict=True):
+        cells = study.of_task(task)
+        for cell in cells:
+            _curves(axis, [curve(r, "step") for r in cell.records if r["curve"]],
+                    look[cell.variant], cut(cell.variant))  # fmt: skip
+        goal = study.goal(task)
+        if goal is not None:
+            axis.axhline(goal, ls=(0, (5, 3)), zorder=0, label=say("goal"), **FINE)
+        _floor(axis, cells[0], say)
+        metric = _metric(cells[0], say)
+        _name(axis, cells[0], say("step"), say("validation", metric=metric))
+    legend(figure, axes)
+    return figure
+
+
+def omegas(study: Study, say: Words) -> Figure | None:
+    """ω over training: heads of all seeds thin, their mean thick, a colour for each rule."""
+    cells = _ruled(study)
+    if not cells:
+        return None
+    figure, axes = panels(len(cells), 2.1, legend=0.3)
+    for axis, cell in zip(axes, cells, strict=True):
+        for rule in RULES:
+            lines = [
+                [(p["step"], p["omega"][rule][layer][head]) for p in r["curve"] if p.get("omega")]
+                for r in cell.records
+                for layer, of in enumerate(omega(r).get(rule, []))
+                for head in range(len(of))
+            ]
+            _curves(axis, lines, Look(RULE_COLOURS[rule], "", RULE_LINES[rule]), say(rule))
+        _name(axis, cell, say("step"), "ω")
+        axis.yaxis.label.set(rotation=0, va="center", ha="right")
+    legend(figure, axes)
+    return figure
+
+
+# --- what they share
+
+
+def _ruled(study: Study) -> list[Cell]:
+    """The variant that stands for the rules, on each task."""
+    name = study.ruled()
+    return [c for c in study.cells if c.variant == name and any(omega(r) for r in c.records)]
+
+
+def _mean_omega(cell: Cell, rule: str) -> np.ndarray:
+    return np.mean([omega(r)[rule] for r in cell.records if omega(r)], axis=0)
+
+
+def _numbers(axis: Axes, m: np.ndarray, image: Any, places: int) -> None:
+    if m.shape[1] > 8:
+        return
+    for (i, j), x in np.ndenumerate(m):
+        r, g, b, _ = image.cmap(image.norm(x))
+        ink = "black" if 0.299 * r + 0.587 * g + 0.114 * b > 0.5 else "white"
+        axis.text(j, i, f"{x:.{places}f}".replace("-", "−"), ha="center", va="center", color=ink)
+
+
+def _curves(axis: Axes, lines: list[list[tuple[float, float]]], how: Look, label: str) -> None:
+    """Each thin; thick their mean where all of them have a point."""
+    if not lines:
+        return
+    for line in lines:
+        axis.plot(*zip(*line, strict=True), color=how.colour, lw=0.5, alpha=0.4)
+    common = sorted(set.intersection(*({t for t, _ in line} for line in lines)))
+    mean = [float(np.mean([dict(line)[t] for line in lines])) for t in common]
+    few = how.mark if len(common) <= 12 else ""
+    axis.plot(common, mean, color=how.colour, ls=how.line, marker=few, ms=4, lw=1.8, label=label)
+
+
+def _reach(cell: Cell) -> list[list[float]] | None:
+    s = cell.summary
+    if s.interval is None:
+        return None
+    return [[s.mean - s.interval.low], [s.interval.high - s.mean]]
+
+
+def _floor(axis: Axes, cell: Cell, say: Words) -> None:
+    floor = cell.records[0]["floor"]
+    if floor is not None:
+        axis.axhline(floor, ls=":", zorder=0, label=say("floor"), **FINE)
+
+
+def _metric(cell: Cell, say: Words) -> str:
+    r = cell.records[0]
+    return str(r["metric"]) if r["higher"] else f"{r['metric']} ({say('lower')})"
+
+
+def _name(axis: Axes, cell: Cell, x: str, y: str, title: str | None = None) -> None:
+    axis.set_title(cut(title or cell.task, 40), loc="left", weight="bold")
+    axis.set_xlabel(x)
+    axis.set_ylabel(y)
+
+
+def _powers(axis: Axes) -> None:
+    """1.2M for 1,200,000."""
+    from matplotlib.ticker import EngFormatter
+
+    _few(axis.xaxis)
+    axis.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def _few(axis: Any) -> None:
+    """Ticks that do not touch."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))

@@ -1,0 +1,125 @@
+"""index.html: one file, no network; every number leads to its trials."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ascender.lab.judge import Record
+from ascender.lab.report.study import Study
+from ascender.lab.report.table import Table, as_html
+from ascender.lab.report.words import PAGE, VERDICTS, langs, pick
+
+HERE = Path(__file__).parent
+TEMPLATE = "index.html.j2"
+SUMS = ("win", "tie", "loss", "unjudged")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that is there: its name, its SVG, captions by language."""
+
+    name: str
+    svg: str
+    captions: Mapping[str, str]
+
+
+def page(
+    study: Study, tables: Sequence[Table], figures: Sequence[Drawn],
+    left_out: Sequence[tuple[str, str]], files: Sequence[str], lang: str,
+) -> str:  # fmt: skip
+    """The page in one language, or in both."""
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(
+            f'the page needs {missing.name}; expected: pip install "ascender-attention[lab]"',
+            name=missing.name,
+        ) from None
+    both = langs(lang)
+    places = {r["key"]: i for i, r in enumerate(study.records)}
+    made = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    said = {name: [pick(pair, one) for one in both] for name, pair in PAGE.items()}
+    said["verdicts"] = [pick(PAGE["verdicts"], one, baseline=study.sheet.baseline) for one in both]
+    return made.get_template(TEMPLATE).render(
+        langs=both, say=said, sheet=study.sheet, claims=_claims(study, both),
+        counts=_counts(study, places), sums=SUMS,
+        verdicts={v: [pick(VERDICTS[v], one) for one in both] for v in SUMS},
+        remarks=[[r[one == "ko"] for one in both] for r in study.remarks()],
+        left_out=[[r[one == "ko"] for one in both] for r in left_out],
+        tables=[_table(t, both, places) for t in tables],
+        figures=[
+            {"name": f.name, "svg": inline(f.svg, f"f{i}", f.captions[both[0]]),
+             "captions": [f.captions[one] for one in both]}
+            for i, f in enumerate(figures)
+        ],
+        trials=[trial(r) for r in study.records], files=files,
+    )  # fmt: skip
+
+
+def _claims(study: Study, both: Sequence[str]) -> list[str]:
+    sheet = study.sheet
+    if not sheet.claim:
+        return [pick(PAGE["no_claim"], one) for one in both]
+    said = [sheet.claim_ko or sheet.claim if one == "ko" else sheet.claim for one in both]
+    return list(dict.fromkeys(said))
+
+
+def _counts(study: Study, places: Mapping[str, int]) -> list[dict[str, Any]]:
+    """A row a variant: how many tasks of each verdict, and their trials."""
+    rows = []
+    for variant, count in study.counts().items():
+        of = {
+            v: [
+                places[r["key"]]
+                for cell in study.cells
+                if cell.variant == variant and study.verdict(cell) == v
+                for one in (cell, study.base(cell.task))
+                if one is not None
+                for r in one.records
+            ]
+            for v in SUMS
+        }
+        rows.append({"variant": variant, "n": count, "at": of})
+    return rows
+
+
+def _table(table: Table, both: tuple[str, ...], places: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "name": table.name, "titles": [table.title(one) for one in both],
+        "notes": [table.note(one) for one in both],
+        "html": as_html(table, both, places.__getitem__),
+    }  # fmt: skip
+
+
+def trial(record: Record) -> dict[str, Any]:
+    """What the page says of a trial."""
+    run = dict(record["run"])
+    return {
+        "task": run.pop("task"), "variant": run.pop("variant"), "seed": run.pop("seed"),
+        "value": record["test"]["value"], "metric": record["metric"], "key": record["key"],
+        "settings": run,
+    }  # fmt: skip
+
+
+def inline(svg: str, prefix: str, label: str) -> str:
+    """An SVG inside a page: no prolog, no metadata, names of its own, as wide as there is room."""
+    from html import escape
+
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    svg = re.sub(r"<!--.*?-->\n?", "", svg, flags=re.S)
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
+    svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
+    head, rest = svg.split(">", 1)
+    wide = re.search(r'width="([\d.]+)pt"', head)
+    head = re.sub(r' (width|height)="[^"]*"', "", head)
+    most = f' style="max-width:{float(wide[1]) * 1.6:.0f}px"' if wide else ""
+    return f'{head} role="img" aria-label="{escape(label)}"{most}>{rest}'

@@ -1,0 +1,168 @@
+"""What a report is made of: the sheet of a suite and the records of its trials.
+
+    DIR/suite.json, DIR/trials/KEY/record.json     a store, as the lab leaves it
+    DIR/rows.jsonl, DIR/scores.json                what an earlier report wrote: no checkpoints
+
+Both give the same tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ascender.lab.judge import Record
+from ascender.lab.store import SHEET, Store
+from ascender.lab.suite import Suite
+from ascender.lab.verdict import Rule
+from ascender.train.folder import MODEL
+
+ROWS, SCORES = "rows.jsonl", "scores.json"
+OF_A_TRIAL = ("task", "variant", "seed")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a suite says, without its runs.
+
+    fixed      when the rule was written down beside the trials; "" where nobody knows
+    given      whether there was a suite at all: else the usual rule stands in
+    changed    whether a suite was given that judges otherwise than the one that was run
+    """
+
+    name: str
+    claim: str = ""
+    claim_ko: str = ""
+    key: str = ""
+    baseline: str = "vanilla"
+    rule: Rule = field(default_factory=Rule)
+    goals: Mapping[str, float] = field(default_factory=dict)
+    trials: tuple[str, ...] = ()
+    fixed: str = ""
+    given: bool = True
+    changed: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """A sheet, its records, and what went wrong, by the keys of the trials."""
+
+    sheet: Sheet
+    records: tuple[Record, ...]
+    failures: Mapping[str, Sequence[str]]
+    folder: Path
+
+    @property
+    def missing(self) -> list[str]:
+        """Keys of trials that the suite names and that have no record."""
+        there = {r["key"] for r in self.records}
+        return [key for key in self.sheet.trials if key not in there]
+
+    def model(self, key: str) -> Path:
+        """Where a trial's model is, in a store."""
+        return Store(self.folder).place(key) / MODEL
+
+
+def read(folder: Path, suite: Suite | None = None) -> Source:
+    """From a store, or from the rows of an earlier report."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder; expected one of `ascender lab run --out`")
+    rows = folder / ROWS
+    if not rows.exists() and not (folder / SHEET).exists():
+        raise FileNotFoundError(f"{folder} has neither {SHEET} nor {ROWS}; expected one of them")
+    sheet, failures = _sheet(folder, suite)
+    if rows.exists():
+        found = _rows(folder)
+        by_key = {r["key"]: r for r in found}
+        keys = sheet.trials or tuple(by_key)
+        records = [by_key[key] for key in keys if key in by_key]
+    else:
+        store = Store(folder)
+        records = [r for r in map(store.record, sheet.trials) if r is not None]
+        failures = {key: f for key in sheet.trials if (f := store.failures(key))}
+    if not records:
+        raise ValueError(f"{folder} has no finished trial of {sheet.name!r}; expected at least one")
+    return Source(sheet, tuple(records), failures, folder)
+
+
+def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str]]]:
+    path = folder / SHEET
+    there: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    failures = there.pop("failures", {})
+    known = {f.name: there[f.name] for f in fields(Sheet) if f.name in there}
+    if known:
+        known |= {"rule": Rule(**there["rule"]), "trials": tuple(there["trials"])}
+    ran = Sheet(**known) if known else None
+    if suite is None:
+        return ran or Sheet(folder.resolve().name, given=False), failures
+    judged = (suite.rule, suite.baseline, dict(suite.goals))
+    same = ran is not None and judged == (ran.rule, ran.baseline, dict(ran.goals))
+    made = Sheet(
+        suite.name, suite.claim, suite.claim_ko, suite.key, suite.baseline, suite.rule,
+        dict(suite.goals), tuple(run.key for run in suite.runs),
+        fixed=ran.fixed if ran and same else "", changed=ran is not None and not same,
+    )  # fmt: skip
+    return made, failures
+
+
+def _rows(folder: Path) -> list[dict[str, Any]]:
+    path = folder / SCORES
+    scores = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    found = [json.loads(line) for line in (folder / ROWS).read_text("utf-8").splitlines() if line]
+    for r in found:
+        r["test"]["scores"] = scores.get(r["key"], [])
+    return found
+
+
+def raw(source: Source) -> dict[str, str]:
+    """rows.jsonl, scores.json and suite.json: enough to make the report again."""
+    rows = [
+        {**r, "test": {k: v for k, v in r["test"].items() if k != "scores"}} for r in source.records
+    ]
+    scores = {r["key"]: r["test"].get("scores", []) for r in source.records}
+    sheet = {k: v for k, v in asdict(source.sheet).items() if k not in ("given", "changed")}
+    made = {
+        ROWS: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows),
+        SCORES: json.dumps(scores),
+    }
+    if source.sheet.given:
+        text = json.dumps({**sheet, "failures": source.failures}, ensure_ascii=False, indent=1)
+        made[SHEET] = text
+    return made
+
+
+def told_apart(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
+    """Records whose task carries what else differs between runs of one variant and seed, such as
+    "distinct (crowd=32)"; and the task that each such name stands for."""
+    differ: dict[str, list[str]] = {}
+    for group in _grouped(records):
+        settings = [_flat(r) for r in group]
+        names = dict.fromkeys(name for s in settings for name in s)
+        new = [n for n in names if len({json.dumps(s.get(n)) for s in settings}) > 1]
+        known = differ.setdefault(group[0]["run"]["task"], [])
+        known += [name for name in new if name not in known]
+    named: list[Record] = []
+    meant: dict[str, str] = {}
+    for r in records:
+        task, flat = r["run"]["task"], _flat(r)
+        more = ", ".join(f"{name}={flat.get(name, 'default')}" for name in differ[task])
+        label = f"{task} ({more})" if more else task
+        meant[label] = task
+        named.append({**r, "run": {**r["run"], "task": label}})
+    return named, meant
+
+
+def _grouped(records: Iterable[Record]) -> Iterable[list[Record]]:
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for r in records:
+        groups.setdefault(tuple(r["run"][name] for name in OF_A_TRIAL), []).append(r)
+    return groups.values()
+
+
+def _flat(record: Record) -> dict[str, Any]:
+    """Everything of a run but task, variant and seed; the task's options by their own names."""
+    run = {k: v for k, v in record["run"].items() if k not in (*OF_A_TRIAL, "options")}
+    return {**run, **record["run"].get("options", {})}

@@ -1,0 +1,273 @@
+"""Headings, captions and remarks, in English and Korean."""
+
+from __future__ import annotations
+
+LANGS = ("en", "ko", "both")
+
+TITLES: dict[str, dict[str, str]] = {
+    "accuracy": {
+        "en": "Quality by task and variant",
+        "ko": "과제와 변형별 성능",
+    },
+    "examples": {
+        "en": "The same differences over test examples",
+        "ko": "시험 예제 단위로 본 차이",
+    },
+    "learning": {
+        "en": "How fast it was learned",
+        "ko": "학습 속도",
+    },
+    "efficiency": {
+        "en": "What it costs",
+        "ko": "비용",
+    },
+    "further": {
+        "en": "Slices of difficulty and further metrics",
+        "ko": "난이도 구간과 그 밖의 지표",
+    },
+}
+
+NOTES: dict[str, dict[str, str]] = {
+    "accuracy": {
+        "en": "Test scores over seeds: mean ± standard deviation, 95% t interval. Differences are "
+        "paired by seed; p is of the paired t test, adjusted by Holm over all comparisons of the "
+        "suite. δ is Cliff's, d_z Cohen's of pairs. The floor is what the best guess gets that "
+        "does not look at the input.",
+        "ko": "시드별 시험 점수: 평균 ± 표준편차, 95% t 구간. 차이는 같은 시드끼리 짝지어 구했고, "
+        "p는 대응표본 t 검정 값을 실험군 전체 비교에 대해 홀름 방법으로 보정한 것이다. δ는 "
+        "클리프의 델타, d_z는 짝지은 코언의 d이다. 바닥은 입력을 보지 않는 최선의 추측이 얻는 "
+        "점수이다.",
+    },
+    "examples": {
+        "en": "Test examples drawn again, seeds averaged: paired bootstrap and approximate "
+        "randomisation, not adjusted; Wilcoxon's signed ranks are over seeds. The verdict does "
+        "not depend on this table.",
+        "ko": "시드를 평균한 뒤 시험 예제를 다시 뽑았다: 짝지은 부트스트랩과 근사 무작위화이며 "
+        "보정하지 않았다. 윌콕슨 부호 순위 검정은 시드 단위이다. 판정은 이 표에 의존하지 않는다.",
+    },
+    "learning": {
+        "en": "Cost at the first validation that meets the goal: Kaplan–Meier median over seeds "
+        "(how many got there). “>” says that fewer than half did by then. The area is the mean "
+        "validation score on the way.",
+        "ko": "목표에 처음 도달한 검증 시점의 비용: 시드에 대한 카플란–마이어 중앙값(도달한 시드 "
+        "수). “>”는 그때까지 절반에 못 미치는 시드만 도달했다는 뜻이다. 면적은 학습 도중의 평균 "
+        "검증 점수이다.",
+    },
+    "efficiency": {
+        "en": "Means over seeds, with the ratio to the baseline in brackets. FLOPs are counted in "
+        "the attentions of one forward pass over one example. Memory is the peak of the training "
+        "process. Tokens a second and seconds are of trials that ran side by side: they "
+        "indicate, they do not prove.",
+        "ko": "시드 평균이며 괄호 안은 기준 변형에 대한 비율이다. FLOPs는 예제 하나의 순전파에서 "
+        "어텐션이 쓰는 연산 수이다. 메모리는 학습 프로세스의 최댓값이다. 초당 토큰 수와 시간은 "
+        "나란히 돌아간 시행에서 잰 값이므로 참고용이다.",
+    },
+    "further": {
+        "en": "Test scores by slice of difficulty, and metrics beside the main one. The floor is "
+        "that of the whole task.",
+        "ko": "난이도 구간별 시험 점수와 주 지표 외의 지표. 바닥은 과제 전체의 값이다.",
+    },
+}
+
+COLUMNS: dict[str, tuple[str, str]] = {
+    "task": ("task", "과제"),
+    "variant": ("variant", "변형"),
+    "metric": ("metric", "지표"),
+    "test": ("test, mean ± sd", "시험, 평균 ± 표준편차"),
+    "n": ("n", "n"),
+    "interval": ("95% interval", "95% 구간"),
+    "floor": ("floor", "바닥"),
+    "difference": ("− {baseline} [95%]", "− {baseline} [95%]"),
+    "p": ("p (Holm)", "p (홀름)"),
+    "delta": ("Cliff's δ", "클리프 δ"),
+    "d": ("d_z", "d_z"),
+    "verdict": ("verdict", "판정"),
+    "bootstrap": ("over examples [95%]", "예제 단위 차이 [95%]"),
+    "bootstrap_p": ("p (bootstrap)", "p (부트스트랩)"),
+    "randomised_p": ("p (randomisation)", "p (무작위화)"),
+    "wilcoxon_p": ("p (Wilcoxon)", "p (윌콕슨)"),
+    "examples": ("examples", "예제 수"),
+    "goal": ("goal", "목표"),
+    "steps": ("steps to goal", "목표까지 스텝"),
+    "tokens": ("tokens to goal", "목표까지 토큰"),
+    "seconds": ("seconds to goal", "목표까지 초"),
+    "area": ("area under curve", "곡선 아래 면적"),
+    "area_difference": ("area − {baseline} [95%]", "면적 − {baseline} [95%]"),
+    "flops": ("attention FLOPs an example", "예제당 어텐션 FLOPs"),
+    "memory": ("peak memory, MB", "최대 메모리, MB"),
+    "throughput": ("tokens a second", "초당 토큰 수"),
+    "time": ("training, s", "학습 시간, 초"),
+    "parameters": ("parameters", "매개변수"),
+    "of": ("of", "항목"),
+}
+
+VERDICTS: dict[str, tuple[str, str]] = {
+    "win": ("win", "우세"),
+    "tie": ("tie", "무승부"),
+    "loss": ("loss", "열세"),
+    "unjudged": ("not judged", "판정 불가"),
+    "baseline": ("baseline", "기준"),
+}
+
+FIGURES: dict[str, dict[str, str]] = {
+    "maps": {
+        "en": "Figure 1. Attention taken apart: {variant} on {task}, first test example, seed "
+        "{seed}, layer {layer}, head {head} (where the rules move the scores most). The total is "
+        "the sum of the terms, with the position's bias where there is one, divided by the head's "
+        "temperature; terms and total share one scale. The weights are the softmax of the total.",
+        "ko": "그림 1. 어텐션의 분해: {task} 과제의 첫 시험 예제, {variant}, 시드 {seed}, "
+        "{layer}층 {head}번 헤드(규칙이 점수를 가장 많이 바꾸는 곳). 합계는 각 항(위치 편향이 "
+        "있으면 그것도 포함)을 더해 헤드의 온도로 나눈 값이며, 각 항과 같은 눈금을 쓴다. 가중치는 "
+        "합계의 소프트맥스이다.",
+    },
+    "pareto": {
+        "en": "Figure 2. Quality against cost: mean test score with its 95% interval over the "
+        "attention FLOPs of one example. The line is the frontier: nothing is both better and "
+        "cheaper. Dotted: the floor.",
+        "ko": "그림 2. 비용 대비 성능: 예제 하나의 어텐션 FLOPs에 대한 평균 시험 점수와 95% 구간. "
+        "선은 파레토 경계로, 더 좋으면서 더 싼 것은 없다. 점선은 바닥이다.",
+    },
+    "deltas": {
+        "en": "Figure 3. Differences from {baseline}, paired by seed, with 95% intervals. Triangle "
+        "up: win; circle: tie; triangle down: loss; cross: not judged. The band holds differences "
+        "smaller than the smallest of interest.",
+        "ko": "그림 3. 기준 변형({baseline})과의 차이(같은 시드끼리)와 95% 구간. 위 세모는 우세, "
+        "원은 무승부, 아래 세모는 열세, 가위표는 판정 불가이다. 띠는 관심을 둘 최소 차이보다 작은 "
+        "범위이다.",
+    },
+    "heads": {
+        "en": "Figure 4. Which head goes by which rule: ω of {variant} by layer and head at the "
+        "end of training, mean over seeds. Training starts at ω = 0.1 unless the variant says "
+        "otherwise.",
+        "ko": "그림 4. 헤드의 역할 분담: 학습이 끝났을 때 {variant}의 층과 헤드별 ω, 시드 평균. "
+        "변형이 달리 정하지 않으면 ω = 0.1에서 시작한다.",
+    },
+    "length": {
+        "en": "Figure 5. Quality against length: mean test score over seeds with its 95% interval. "
+        "Dotted: the floor.",
+        "ko": "그림 5. 길이에 따른 성능: 시드 평균 시험 점수와 95% 구간. 점선은 바닥이다.",
+    },
+    "curves": {
+        "en": "Learning curves: validation score, not smoothed. Thin: every seed; thick: their "
+        "mean. Dotted: the floor; dashed: the goal.",
+        "ko": "학습 곡선: 평활하지 않은 검증 점수. 가는 선은 시드 하나, 굵은 선은 평균이다. 점선은 "
+        "바닥, 파선은 목표이다.",
+    },
+    "omega": {
+        "en": "ω over training, {variant}. Thin: every head of every seed; thick: their mean.",
+        "ko": "학습 중 ω의 변화, {variant}. 가는 선은 각 시드의 각 헤드, 굵은 선은 평균이다.",
+    },
+}
+
+AXES: dict[str, tuple[str, str]] = {
+    "base": ("base", "기본 점수"),
+    "align": ("alignment", "정렬"),
+    "sep": ("separation", "분리"),
+    "coh": ("cohesion", "응집"),
+    "total": ("total", "합계"),
+    "weights": ("weights", "가중치"),
+    "query": ("query", "쿼리"),
+    "key": ("key", "키"),
+    "score": ("score", "점수"),
+    "flops": ("attention FLOPs an example", "예제당 어텐션 FLOPs"),
+    "test": ("test {metric}", "시험 {metric}"),
+    "validation": ("validation {metric}", "검증 {metric}"),
+    "difference": ("{metric} − {baseline}", "{metric} − {baseline}"),
+    "step": ("step", "스텝"),
+    "layer": ("layer", "층"),
+    "head": ("head", "헤드"),
+    "frontier": ("frontier", "파레토 경계"),
+    "floor": ("floor", "바닥"),
+    "goal": ("goal", "목표"),
+    "lower": ("lower is better", "낮을수록 좋음"),
+}
+
+PAGE: dict[str, tuple[str, str]] = {
+    "claim": ("The claim", "주장"),
+    "no_claim": ("No suite was given, so no claim.", "실험군이 주어지지 않아 주장이 없다."),
+    "verdicts": ("Against {baseline}", "{baseline} 대비"),
+    "caveats": ("What cannot be judged", "판정할 수 없는 것"),
+    "tables": ("Tables", "표"),
+    "figures": ("Figures", "그림"),
+    "methods": ("Methods", "방법"),
+    "files": ("Files", "파일"),
+    "trials": ("Trials behind this number", "이 수치의 근거가 된 시행"),
+    "close": ("close", "닫기"),
+    "settings": ("settings", "설정"),
+    "value": ("test", "시험"),
+    "task": ("task", "과제"),
+    "variant": ("variant", "변형"),
+    "seed": ("seed", "시드"),
+    "key": ("key", "키"),
+    "click": ("Every number leads to its trials.", "모든 수치를 누르면 근거가 된 시행이 나온다."),
+    "left_out": ("Not drawn", "그리지 않은 그림"),
+}
+
+REMARKS: dict[str, tuple[str, str]] = {
+    "no_baseline": (
+        "{task}: no finished trial of the baseline {baseline}, so nothing is compared there.",
+        "{task}: 기준 변형({baseline})의 끝난 시행이 없어 비교하지 않았다.",
+    ),
+    "no_common": (
+        "{task}, {variant}: no seed in common with {baseline}, so no difference.",
+        "{task}, {variant}: 기준 변형({baseline})과 겹치는 시드가 없어 차이를 구하지 않았다.",
+    ),
+    "one_seed": (
+        "{task}, {variant}: one seed in common with {baseline}; no interval and no test, so no "
+        "verdict.",
+        "{task}, {variant}: 기준 변형({baseline})과 겹치는 시드가 하나뿐이라 구간과 검정, 판정이 "
+        "없다.",
+    ),
+    "no_spread": (
+        "{task}, {variant}: the same difference at every seed; without spread there is no t test, "
+        "so no verdict.",
+        "{task}, {variant}: 모든 시드에서 차이가 같아 t 검정을 할 수 없으므로 판정이 없다.",
+    ),
+    "missing": (
+        "{n} of {all} trials of the suite are not finished.",
+        "실험군의 시행 {all}개 중 {n}개가 끝나지 않았다.",
+    ),
+    "no_suite": (
+        "No suite: the usual rule (α = 0.05) and the baseline {baseline} stand in; nothing shows "
+        "that they were fixed before the runs.",
+        "실험군 정보가 없어 기본 규칙(α = 0.05)과 기준 변형({baseline})을 썼다. 실행 전에 "
+        "정해졌다는 근거는 없다.",
+    ),
+    "changed": (
+        "The suite given judges otherwise than the one written beside the trials when they ran: "
+        "its rule was fixed after them.",
+        "주어진 실험군의 판정 방식이 실행 당시 기록된 것과 다르다. 이 규칙은 실행 후에 정해졌다.",
+    ),
+    "few_seeds": (
+        "At most {n} seeds a cell: a t interval is wide and its p coarse; read verdicts with care.",
+        "칸마다 시드가 많아야 {n}개이다. t 구간이 넓고 p가 거칠므로 판정을 조심해서 읽어야 한다.",
+    ),
+}
+
+WHY: dict[str, tuple[str, str]] = {
+    "no_lengths": (
+        "Figure 5: no task was run at more than one length (options {names}).",
+        "그림 5: 둘 이상의 길이(옵션 {names})로 실행한 과제가 없다.",
+    ),
+    "no_rules": ("{figure}: no variant has ω.", "{figure}: ω가 있는 변형이 없다."),
+    "no_judged": (
+        "Figure 3: nothing was compared with the baseline.",
+        "그림 3: 기준 변형과 비교한 것이 없다.",
+    ),
+    "no_model": (
+        "Figure 1: no saved model of a variant with rules here ({error}).",
+        "그림 1: 규칙이 있는 변형의 저장된 모델이 여기에 없다({error}).",
+    ),
+}
+
+
+def langs(lang: str) -> tuple[str, ...]:
+    """The languages of --lang."""
+    if lang not in LANGS:
+        raise ValueError(f"unknown lang {lang!r}; expected one of {', '.join(LANGS)}")
+    return LANGS[:2] if lang == "both" else (lang,)
+
+
+def pick(pair: tuple[str, str], lang: str, **names: object) -> str:
+    """One of (English, Korean), filled in."""
+    return pair[lang == "ko"].format(**names) if names else pair[lang == "ko"]

@@ -1,0 +1,78 @@
+"""Records as the trainer writes them, made up: two tasks, five variants, three seeds."""
+
+import json
+
+import numpy as np
+
+VARIANTS = ("vanilla", "ascender", "align", "sep", "coh")
+TASKS = {"fewshot-digits": ("accuracy", True, 0.2), "distinct": ("accuracy", True, 1 / 12)}
+GAINS = {"vanilla": 0.0, "ascender": 0.08, "align": 0.01, "sep": 0.05, "coh": -0.04}
+FLOPS = {"vanilla": 2.1e6, "ascender": 3.4e6, "align": 3.1e6, "sep": 3.2e6, "coh": 2.9e6}
+EXAMPLES, LAYERS, HEADS, STEPS = 211, 2, 3, (40, 80, 120)
+
+
+def record(task, variant, seed, gain=None, options=None, higher=True, **more):
+    """One; its test value is the mean of its scores."""
+    metric, up, floor = TASKS.get(task, ("accuracy", higher, 0.1))
+    rng = np.random.default_rng([len(task), sum(map(ord, variant)), seed])
+    shared = np.random.default_rng([len(task), seed]).normal(0, 0.02)
+    gain = GAINS.get(variant, 0.02) if gain is None else gain
+    p = np.clip(0.5 + shared + gain, 0.05, 0.95)
+    hard = np.random.default_rng([len(task), seed, 1]).random(EXAMPLES)
+    scores = (hard + rng.normal(0, 0.02, EXAMPLES) < p).astype(float).tolist()
+    value = float(np.mean(scores))
+    ruled = variant != "vanilla"
+    curve = [
+        {
+            "step": t, "value": floor + (value - floor) * t / 120 + rng.normal(0, 0.01),
+            "loss": 2.0 - t / 120, "levels": {},
+            "omega": {
+                rule: (0.1 + t / 300 * rng.random((LAYERS, HEADS))).round(6).tolist()
+                for rule in ("align", "sep", "coh")
+            } if ruled else {},
+        }
+        for t in STEPS
+    ]  # fmt: skip
+    seconds = 10 + 3 * ruled + float(rng.random())
+    return {
+        "key": f"{task[:3]}-{variant}-{seed}-{len(options or {})}{sum((options or {}).values())}",
+        "run": {
+            "task": task, "variant": variant, "seed": seed, "options": options or {}, "hidden": 32,
+            "layers": LAYERS, "heads": HEADS, "steps": 120, "batch": 16, "rate": 1e-3, "every": 40,
+            "warmup": 0.05, "decay": 0.01, "clip": 1.0, "dropout": 0.0, "precision": "no",
+            "schedule": "default", "patience": 0, "losses": {},
+        },
+        "metric": metric, "higher": up, "floor": floor,
+        "test": {"value": value, "loss": 1.2, "levels": {"few": value + 0.1, "many": value - 0.1},
+                 "n": EXAMPLES, "scores": scores},
+        "validation": value, "best_step": 120, "steps": 120, "stopped_early": False,
+        "curve": curve, "parameters": 12345 + 678 * ruled,
+        "attention_flops_an_example": FLOPS.get(variant, 3e6), "seconds": seconds,
+        "judging_seconds": 1.0, "tokens": 120 * 16 * 25, "tokens_a_second": 48000 / seconds,
+        "peak_memory_mb": 300.0 + 20 * ruled, "processes": 1,
+        "versions": {"python": "3.11", "torch": "2.13"},
+        "hardware": {"machine": "x86_64", "cores": 2, "threads": 1, "device": "cpu"}, **more,
+    }  # fmt: skip
+
+
+def records(tasks=tuple(TASKS), variants=VARIANTS, seeds=3):
+    return [record(t, v, s) for s in range(seeds) for t in tasks for v in variants]
+
+
+def store(folder, made, failures=None, **sheet):
+    """The folder of a suite that has run."""
+    for r in made:
+        place = folder / "trials" / r["key"]
+        place.mkdir(parents=True)
+        (place / "record.json").write_text(json.dumps(r))
+    for key, errors in (failures or {}).items():
+        (folder / "trials" / f"{key}.error.json").write_text(json.dumps(errors))
+    said = {
+        "name": "made-up", "claim": "Rules help.", "claim_ko": "규칙이 도움이 된다.",
+        "key": "0123456789abcdef", "baseline": "vanilla",
+        "rule": {"higher": True, "alpha": 0.05, "smallest": 0.005, "margin": 0.0},
+        "goals": {"fewshot-digits": 0.45, "distinct": 0.9}, "fixed": "2026-01-02T03:04:05Z",
+        "trials": [*(r["key"] for r in made), *(failures or {})], **sheet,
+    }  # fmt: skip
+    (folder / "suite.json").write_text(json.dumps(said, ensure_ascii=False))
+    return folder

@@ -1,0 +1,601 @@
+"""`ascender lab report`: every number again by other means, every file there, nothing unescaped."""
+
+import csv
+import json
+import re
+import shutil
+import statistics
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from html.parser import HTMLParser
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.text import Text
+from scipy import stats as scipy_stats
+from typer.testing import CliRunner
+
+import lab_cases as cases
+from ascender.cli import app
+from ascender.lab.report import DRAW, Study, drawing, figures, maps, read, report
+from ascender.lab.report.methods import ITEMS, methods
+from ascender.lab.report.page import Drawn, page
+from ascender.lab.report.source import raw
+from ascender.lab.report.table import as_csv, latex, latex_text, markdown
+from ascender.lab.report.tables import tables
+from ascender.lab.report.words import COLUMNS, FIGURES, NOTES, TITLES
+from ascender.lab.store import Store, as_json
+from ascender.lab.suite import suite
+from ascender.lab.trial import trial
+from ascender.lab.verdict import Rule
+from ascender.tasks.distinct import Distinct
+
+TINY = str(Path(__file__).parent / "lab_tiny.py")
+NASTY = "<script>alert('50%_a&b#{}$^~\\')</script>"
+DRAWS = 50
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """(store, report, records) of a whole suite with one trial that failed."""
+    folder = tmp_path_factory.mktemp("lab")
+    records = cases.records()
+    cases.store(folder, records, {"broken": ["Ill: step 3", "Ill: step 4"]})
+    written = report(folder, folder / "report", lang="both", draws=DRAWS)
+    return folder, written, records
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A store that was really run."""
+    folder, found = tmp_path_factory.mktemp("tiny"), suite(TINY)
+    Store(folder).open(found)
+    whole, Distinct.examples = Distinct.examples, 20
+    try:
+        states = [trial(str(folder), as_json(run))["state"] for run in found.runs]
+    finally:
+        Distinct.examples = whole
+    assert states == ["done"] * len(found.runs)
+    return folder
+
+
+def study(tmp_path, records, **sheet):
+    return Study.of(read(cases.store(tmp_path, records, **sheet)), DRAWS)
+
+
+def rows(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def groups(records):
+    found = {}
+    for r in records:
+        found.setdefault((r["run"]["task"], r["run"]["variant"]), []).append(r)
+    return found
+
+
+def near(text, x):
+    return float(text) == pytest.approx(x, abs=1e-9)
+
+
+# --- numbers
+
+
+def test_quality_is_the_records(made):
+    folder, _, records = made
+    of = groups(records)
+    ps = {}
+    for (task, variant), rs in of.items():
+        if variant != "vanilla":
+            pair = [[r["test"]["value"] for r in x] for x in (rs, of[task, "vanilla"])]
+            ps[task, variant] = float(scipy_stats.ttest_rel(*pair).pvalue)
+    order = sorted(ps, key=lambda name: ps[name])
+    holm = {}
+    for i, name in enumerate(order):
+        holm[name] = max([0, *holm.values(), min(1, (len(ps) - i) * ps[name])])
+    found = rows(folder / "report" / "tables" / "accuracy.csv")
+    assert [(row["task"], row["variant"]) for row in found] == sorted(
+        of, key=lambda name: list(cases.TASKS).index(name[0])
+    )
+    for row in found:
+        name = row["task"], row["variant"]
+        x = [r["test"]["value"] for r in of[name]]
+        mean, sd, n = statistics.mean(x), statistics.stdev(x), len(x)
+        half = 4.302652729911275 * sd / sqrt(n)  # t of 2 degrees of freedom at 97.5 %
+        assert near(row["test_mean"], mean)
+        assert near(row["test_sd"], sd)
+        assert row["n"] == "3"
+        assert near(row["interval_low"], mean - half)
+        assert near(row["interval_high"], mean + half)
+        assert near(row["floor"], cases.TASKS[name[0]][2])
+        if name[1] == "vanilla":
+            assert row["difference_mean"] == row["p"] == ""
+            assert row["verdict"] == "baseline"
+            continue
+        b = [r["test"]["value"] for r in of[name[0], "vanilla"]]
+        d = [p - q for p, q in zip(x, b, strict=True)]
+        assert near(row["difference_mean"], statistics.mean(d))
+        assert near(row["p"], holm[name])
+        above = sum((p > q) - (p < q) for p in x for q in b) / len(x) / len(b)
+        assert near(row["delta"], above)
+        assert float(row["d"]) == pytest.approx(statistics.mean(d) / statistics.stdev(d), rel=1e-6)
+        half = 4.302652729911275 * statistics.stdev(d) / sqrt(n)
+        low, high = statistics.mean(d) - half, statistics.mean(d) + half
+        clear = holm[name] < 0.05 and max(abs(low), abs(high)) >= 0.005
+        word = "win" if clear and low > 0 else "loss" if clear and high < 0 else "tie"
+        assert row["verdict"] == word
+    assert {row["verdict"] for row in found} >= {"win", "tie", "baseline"}
+
+
+def test_learning_is_the_records(made):
+    folder, _, records = made
+    of = groups(records)
+    goals = {"fewshot-digits": 0.45, "distinct": 0.9}
+    texts = {}
+    for row in rows(folder / "report" / "tables" / "learning.csv"):
+        rs = of[row["task"], row["variant"]]
+        goal = goals[row["task"]]
+        met = [next((p["step"] for p in r["curve"] if p["value"] >= goal), None) for r in rs]
+        there = sorted(t for t in met if t is not None)
+        median = str(float(there[1])) if len(there) > 1 else ""  # of three, all end at one step
+        assert row["steps_median"] == median
+        assert (row["steps_reached"], row["steps_of"]) == (str(len(there)), "3")
+        if median:
+            scale = [r["seconds"] / 120 for r in rs]
+            times = sorted(t * s for t, s in zip(met, scale, strict=True) if t is not None)
+            if len(times) == 3:
+                assert near(row["seconds_median"], times[1])
+            assert near(row["tokens_median"], float(median) * 16 * 25)
+        t = [p["step"] for p in rs[0]["curve"]]
+        areas = [np.trapezoid([p["value"] for p in r["curve"]], t) / (t[-1] - t[0]) for r in rs]
+        assert near(row["area_mean"], statistics.mean(areas))
+        texts[row["task"]] = texts.get(row["task"], 0) + len(there)
+    assert texts["fewshot-digits"] > 0
+    assert texts["distinct"] == 0  # censored, and said so
+    shown = (folder / "report" / "tables" / "learning.md").read_text("utf-8")
+    assert "&gt; 120 (0/3)" in shown
+
+
+def test_costs_are_the_records(made):
+    folder, _, records = made
+    of = groups(records)
+    names = {
+        "flops": "attention_flops_an_example",
+        "memory": "peak_memory_mb",
+        "throughput": "tokens_a_second",
+        "time": "seconds",
+        "parameters": "parameters",
+    }
+    for row in rows(folder / "report" / "tables" / "efficiency.csv"):
+        for column, field in names.items():
+            mean, base = (
+                statistics.mean(r[field] for r in of[row["task"], variant])
+                for variant in (row["variant"], "vanilla")
+            )
+            assert near(row[f"{column}_mean"], mean)
+            assert near(row[f"{column}_ratio"], mean / base)
+        assert near(row["floor"], cases.TASKS[row["task"]][2])
+
+
+def test_examples_and_slices_are_the_records(made):
+    folder, _, records = made
+    of = groups(records)
+    for row in rows(folder / "report" / "tables" / "examples.csv"):
+        a, b = (
+            np.mean([r["test"]["scores"] for r in of[row["task"], variant]])
+            for variant in (row["variant"], "vanilla")
+        )
+        assert near(row["bootstrap_difference"], a - b)
+        assert float(row["bootstrap_low"]) <= a - b <= float(row["bootstrap_high"])
+        assert 0 < float(row["randomised_p"]) <= 1
+        assert row["examples"] == str(cases.EXAMPLES)
+        assert row["floor"]
+    found = rows(folder / "report" / "tables" / "further.csv")
+    assert {row["of"] for row in found} == {"few", "many"}
+    for row in found:
+        x = [r["test"]["levels"][row["of"]] for r in of[row["task"], row["variant"]]]
+        assert near(row["test_mean"], statistics.mean(x))
+
+
+def test_trials_behind_a_row(made):
+    folder, _, records = made
+    of = groups(records)
+    for row in rows(folder / "report" / "tables" / "accuracy.csv"):
+        mine = {r["key"] for r in of[row["task"], row["variant"]]}
+        base = {r["key"] for r in of[row["task"], "vanilla"]}
+        assert set(row["trials"].split()) == mine | base
+
+
+def test_markdown_shows_what_csv_has(made):
+    folder, *_ = made
+    text = (folder / "report" / "tables" / "accuracy.md").read_text("utf-8")
+    for row in rows(folder / "report" / "tables" / "accuracy.csv"):
+        said = f"{float(row['test_mean']):.4f} ± {float(row['test_sd']):.4f}"
+        assert re.search(rf"{row['task']} \| {row['variant']} \|.*{re.escape(said)}", text)
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_the_frontier_is_what_nothing_beats(higher):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        x, y = rng.integers(0, 6, 7).tolist(), rng.integers(0, 6, 7).tolist()
+        found = figures.frontier(x, y, higher)
+        up = 1 if higher else -1
+        best = {
+            (a, b) for a, b in zip(x, y, strict=True)
+            if not any(
+                (c, -up * d) != (a, -up * b) and c <= a and up * d >= up * b
+                for c, d in zip(x, y, strict=True)
+            )
+        }  # fmt: skip
+        assert {(x[i], y[i]) for i in found} == best
+
+
+# --- files
+
+
+def test_every_file_is_there(made):
+    folder, written, _ = made
+    out = folder / "report"
+    wanted = {
+        "index.html",
+        "methods.md",
+        "methods.ko.md",
+        "rows.jsonl",
+        "scores.json",
+        "suite.json",
+    }
+    wanted |= {f"tables/{name}.{kind}" for name in TITLES
+               for kind in ("csv", "md", "tex", "ko.md", "ko.tex")}  # fmt: skip
+    wanted |= {
+        f"figures/{name}.{kind}" for name in set(DRAW) - {"length"} for kind in drawing.KINDS
+    }
+    assert {path.relative_to(out).as_posix() for path in written} == wanted
+    assert {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()} == wanted
+    starts = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
+    for path in (out / "figures").iterdir():
+        assert path.read_bytes().startswith(starts[path.suffix[1:]])
+        assert path.stat().st_size > 2000
+    for path in (out / "figures").glob("*.svg"):
+        ET.parse(path)
+
+
+def test_words_in_figures_are_large_enough(tmp_path):
+    found = study(tmp_path, cases.records())
+    with drawing.style():
+        drawn = [draw(found, drawing.words("en")) for draw in DRAW.values()]
+        for figure in filter(None, drawn):
+            assert figure.get_figwidth() in (drawing.COLUMN, drawing.PAGE)
+            texts = [t for t in figure.findobj(Text) if t.get_text()]
+            assert texts
+            assert min(t.get_fontsize() for t in texts) >= 8
+
+
+def test_variants_can_be_told_without_colour():
+    look = drawing.looks([f"v{i}" for i in range(10)], "v0")
+    assert len({(each.mark, str(each.line)) for each in look.values()}) == 10
+
+
+def test_methods_are_filled_in(made):
+    folder, _, records = made
+    text = (folder / "report" / "methods.md").read_text("utf-8")
+    assert text.count("\n## ") == len(ITEMS)
+    for said in (
+        "α = 0.05, smallest = 0.005", "2026-01-02T03:04:05Z", "n = 3 (0, 1, 2)",
+        "family of 8 comparisons", "50 draws", "ascender: 13,023", "torch 2.13",
+        "x86_64", "broken: Ill: step 4", "30 / 31", "patience", "every 40 steps",
+    ):  # fmt: skip
+        assert said.lower() in text.lower(), said
+    seconds = sum(r["seconds"] + r["judging_seconds"] for r in records)
+    minutes = int(re.search(r"summed: (\d+) min", text)[1])
+    assert abs(minutes - seconds / 60) <= 1
+    korean = (folder / "report" / "methods.ko.md").read_text("utf-8")
+    assert all(f"## {item[1]}" in korean for item in ITEMS)
+
+
+# --- escaping
+
+
+def loose(tex):
+    """Signs that TeX would take for its own, outside commands that are ours."""
+    body = re.sub(r"\$\\?[a-z\-]+\$", "", "\n".join(tex.splitlines()[1:]))  # the first: a comment
+    body = re.sub(r"\\resizebox\{\\textwidth\}\{!\}\{%", "{", body)
+    cells = [line for line in body.splitlines() if line.endswith(r"\\")]
+    return [
+        sign
+        for line in cells
+        for sign in re.findall(r"(?<!\\)[%_#$^~]", line)
+    ]  # fmt: skip
+
+
+def depth(tex):
+    return len(re.findall(r"(?<!\\)\{", tex)) - len(re.findall(r"(?<!\\)\}", tex))
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_latex_is_whole(tmp_path, lang):
+    records = cases.records(variants=("vanilla", NASTY))
+    for table in tables(study(tmp_path, records)):
+        tex = latex(table, lang)
+        assert depth(tex.replace(r"\\", "")) == 0
+        assert re.findall(r"\\begin\{(\w+\*?)\}", tex) == ["table*", "tabular"]
+        assert re.findall(r"\\end\{(\w+\*?)\}", tex) == ["tabular", "table*"]
+        assert [tex.count(rule) for rule in (r"\toprule", r"\bottomrule")] == [1, 1]
+        assert loose(tex) == []
+        lines = [line for line in tex.splitlines() if line.endswith(r"\\")]
+        assert len(lines) == len(table.rows) + 1
+        for line in lines:
+            assert len(re.findall(r"(?<!\\)&", line)) == len(table.columns) - 1
+        assert not re.search(r"[±−×δ↑–…]", tex)
+
+
+def test_a_loose_sign_is_noticed():
+    assert loose("%\n" + r"a_b & 5% \\") == ["_", "%"]
+    assert latex_text(r"a_b & 5% {x} \y") == r"a\_b \& 5\% \{x\} \textbackslash{}y"
+
+
+class Reader(HTMLParser):
+    """Tags, links, the text of scripts, the numbers and their trials."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.links, self.scripts, self.numbers = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        of = dict(attrs)
+        self.tags.append(tag)
+        self.links += [of[a] for a in ("src", "href", "xlink:href") if of.get(a)]
+        if tag == "button" and "data-t" in of:
+            self.numbers.append(["", [int(i) for i in of["data-t"].split()]])
+
+    def handle_data(self, data):
+        if self.tags and self.tags[-1] == "script":
+            self.scripts.append(data)
+        if self.numbers and self.tags[-1] in ("button", "span"):
+            self.numbers[-1][0] += data
+
+
+def read_page(text):
+    reader = Reader()
+    reader.feed(text)
+    return reader
+
+
+def test_page_escapes_and_needs_no_network(tmp_path):
+    records = cases.records(variants=("vanilla", NASTY))
+    records += [cases.record("</script><b>t", "vanilla", s) for s in range(2)]
+    found = study(tmp_path, records, claim="a < b & <i>c</i>", name="<b>")
+    with drawing.style():
+        figure = figures.deltas(found, drawing.words("en"))
+        drawing.save(figure, tmp_path / "f", "deltas")
+    svg = (tmp_path / "f" / "deltas.svg").read_text("utf-8")
+    captions = {k: v.format(baseline=NASTY) for k, v in FIGURES["deltas"].items()}
+    text = page(found, tables(found), [Drawn("deltas", svg, captions)], [], ["a&b"], "both")
+    reader = read_page(text)
+    assert reader.tags.count("script") == 2
+    assert not {"b", "i"} & set(reader.tags)
+    assert not [link for link in reader.links if re.match(r"(https?:)?//", link)]
+    assert reader.tags.count("svg") == 1
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    data = json.loads(reader.scripts[0])
+    assert NASTY in {t["variant"] for t in data}
+    assert "&lt;script&gt;" in markdown(tables(found)[0], "en")
+
+
+def test_every_number_leads_to_its_trials(made):
+    folder, _, records = made
+    text = (folder / "report" / "index.html").read_text("utf-8")
+    reader = read_page(text)
+    data = json.loads(reader.scripts[0])
+    assert [t["key"] for t in data] == [r["key"] for r in records]
+    for (task, variant), rs in groups(records).items():
+        x = [r["test"]["value"] for r in rs]
+        said = f"{statistics.mean(x):.4f} ± {statistics.stdev(x):.4f}"
+        behind = [at for number, at in reader.numbers if number == said]
+        mine = [i for i, t in enumerate(data) if (t["task"], t["variant"]) == (task, variant)]
+        assert mine in behind
+        assert [data[i]["value"] for i in mine] == x
+    assert "Rules help." in text
+    assert "규칙이 도움이 된다." in text
+
+
+# --- languages
+
+
+def test_korean_alone(tmp_path):
+    found = study(tmp_path, cases.records(seeds=2))
+    text = page(found, tables(found), [], [], [], "ko")
+    assert '<html lang="ko">' in text
+    assert "규칙이 도움이 된다." in text
+    assert "Rules help." not in text
+    for table in tables(found):
+        for made in (text, markdown(table, "ko"), latex(table, "ko")):
+            assert TITLES[table.name]["ko"] in made
+            assert TITLES[table.name]["en"] not in made
+            assert COLUMNS["variant"][1] in made
+        assert "kotex" in latex(table, "ko")
+    assert "판정" in methods(found, "ko")
+
+
+def test_every_word_has_both_languages():
+    for of in (TITLES, NOTES, FIGURES):
+        for texts in of.values():
+            assert set(texts) == {"en", "ko"}
+            assert re.search("[가-힣]", texts["ko"])
+            assert not re.search("[가-힣]", texts["en"])
+            names = [sorted(re.findall(r"\{\w+\}", text)) for text in texts.values()]
+            assert names[0] == names[1]
+
+
+# --- what is left of a report, and what cannot be judged
+
+
+def test_rows_make_it_again(made, tmp_path):
+    folder, *_ = made
+    for name in ("rows.jsonl", "scores.json", "suite.json"):
+        shutil.copy(folder / "report" / name, tmp_path)
+    assert "scores" not in json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])["test"]
+    before, again = (Study.of(read(place), DRAWS) for place in (folder, tmp_path))
+    for old, new in zip(tables(before), tables(again), strict=True):
+        assert old == new
+        assert as_csv(new) == (folder / "report" / "tables" / f"{new.name}.csv").read_text("utf-8")
+    assert methods(again, "en") == methods(before, "en")
+    (tmp_path / "scores.json").unlink()
+    less = tables(Study.of(read(tmp_path), DRAWS))
+    assert less[0] == tables(before)[0]  # over seeds nothing is lost
+    assert {row[3].text for row in less[1].rows} == {"–"}
+
+
+def test_rows_alone_say_that_no_rule_was_fixed(made, tmp_path):
+    folder, *_ = made
+    for name in ("rows.jsonl", "scores.json"):
+        shutil.copy(folder / "report" / name, tmp_path)
+    found = Study.of(read(tmp_path), DRAWS)
+    assert "nothing shows that they were fixed before" in found.remarks()[0][0]
+    assert [row[3] for row in tables(found)[0].rows] == [
+        row[3] for row in tables(Study.of(read(folder), DRAWS))[0].rows
+    ]
+
+
+def test_rows_and_a_suite_are_enough(tiny, tmp_path):
+    for name, text in raw(read(tiny)).items():
+        if name != "suite.json":
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    from_store, from_rows = (
+        tables(Study.of(read(place, suite(TINY)), DRAWS)) for place in (tiny, tmp_path)
+    )
+    assert from_store == from_rows
+
+
+def test_a_rule_changed_after_the_runs_is_told(tiny):
+    found = Study.of(read(tiny, replace(suite(TINY), rule=Rule(alpha=0.5))), DRAWS)
+    assert "fixed after them" in found.remarks()[0][0]
+    assert "changed after the runs" in methods(found, "en")
+    same = Study.of(read(tiny, suite(TINY)), DRAWS)
+    assert "changed" not in methods(same, "en")
+
+
+def test_since_when_a_rule_stands(tmp_path):
+    store, tiny = Store(tmp_path / "a"), suite(TINY)
+    sheet = tmp_path / "a" / "suite.json"
+    store.open(tiny)
+    said = json.loads(sheet.read_text())
+    sheet.write_text(json.dumps({**said, "fixed": "2001-01-01T00:00:00Z"}))
+    store.open(tiny.with_seeds(3))
+    assert json.loads(sheet.read_text())["fixed"] == "2001-01-01T00:00:00Z"
+    store.open(replace(tiny, rule=Rule(alpha=0.01)))
+    assert json.loads(sheet.read_text())["fixed"] > "2001-01-01T00:00:00Z"
+
+
+def test_without_a_baseline(tmp_path):
+    records = cases.records(tasks=("distinct",)) + [
+        cases.record("fewshot-digits", v, s) for v in ("ascender", "sep") for s in range(3)
+    ]
+    found = study(tmp_path, records)
+    assert any("fewshot-digits: no finished trial of the baseline" in r[0] for r in found.remarks())
+    verdicts = {row[1].text: row[-1].text for row in tables(found)[0].rows
+                if row[0].text == "fewshot-digits"}  # fmt: skip
+    assert verdicts == {"ascender": "unjudged", "sep": "unjudged"}
+    text = page(found, tables(found), [], [], [], "en")
+    assert "no finished trial of the baseline" in text
+    assert "not judged" in text
+
+
+def test_without_any_baseline_nothing_is_compared(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "KINDS", ("svg",))
+    (tmp_path / "s").mkdir()
+    folder = cases.store(tmp_path / "s", cases.records(variants=("ascender", "sep"), seeds=2))
+    report(folder, tmp_path / "out", draws=DRAWS)
+    assert not (tmp_path / "out" / "tables" / "examples.csv").exists()
+    assert not (tmp_path / "out" / "figures" / "deltas.svg").exists()
+    assert "nothing was compared with the baseline" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_one_seed_is_no_verdict(tmp_path):
+    found = study(tmp_path, cases.records(seeds=1, tasks=("distinct",)))
+    rows = tables(found)[0].rows
+    assert {row[-1].text for row in rows} == {"baseline", "unjudged"}
+    assert {row[5].text for row in rows} == {"–"}
+    assert sum("one seed in common" in r[0] for r in found.remarks()) == 4
+    with drawing.style():
+        assert all(draw(found, drawing.words("en")) for name, draw in DRAW.items()
+                   if name != "length")  # fmt: skip
+
+
+def test_no_rules_no_heads(tmp_path):
+    found = study(tmp_path, cases.records(variants=("vanilla",), seeds=2))
+    say = drawing.words("en")
+    assert found.ruled() is None
+    assert figures.heads(found, say) is None
+    assert figures.omegas(found, say) is None
+    assert figures.deltas(found, say) is None
+
+
+def test_lengths_are_not_mixed(tmp_path):
+    records = [
+        cases.record("distinct", v, s, options={"crowd": n}, gain=n / 1000)
+        for n in (32, 64) for v in ("vanilla", "sep") for s in range(2)
+    ]  # fmt: skip
+    found = study(tmp_path, records)
+    assert found.tasks == ["distinct (crowd=32)", "distinct (crowd=64)"]
+    assert all(row[4].text == "2" for row in tables(found)[0].rows)
+    assert found.goal("distinct (crowd=64)") == 0.9
+    with drawing.style():
+        axis = figures.length(found, drawing.words("en")).axes[0]
+    assert [t.get_text() for t in axis.get_xticklabels()] == ["32", "64"]
+    line = axis.get_lines()[0].get_ydata()
+    means = [
+        statistics.mean(r["test"]["value"] for r in records
+                        if r["run"]["options"]["crowd"] == n and r["run"]["variant"] == "vanilla")
+        for n in (32, 64)
+    ]  # fmt: skip
+    assert list(line) == pytest.approx(means)
+
+
+# --- the whole way
+
+
+def test_the_command(tiny, monkeypatch):
+    monkeypatch.setattr(drawing, "KINDS", ("svg",))
+    run = CliRunner().invoke(app, ["lab", "report", str(tiny), "--suite", TINY, "--lang", "ko"])
+    assert run.exit_code == 0, run.output
+    out = tiny / "report"
+    assert f"wrote {out / 'index.html'}" in run.stdout
+    text = (out / "index.html").read_text("utf-8")
+    assert "그림 1. 어텐션의 분해: distinct" in text
+    assert "여섯 스텝으로는" in text
+    assert (out / "figures" / "maps.svg").stat().st_size > 2000
+
+
+def test_the_maps_add_up(tiny):
+    found = maps.maps(Study.of(read(tiny), DRAWS))
+    assert (found.task, found.variant, found.layer) == ("distinct", "ascender", 1)
+    of = found.terms
+    assert of["total"].shape == (13, 13)
+    parts = of["base"] + of["align"] + of["sep"] + of["coh"]
+    tau = (parts * of["total"]).sum() / (of["total"] ** 2).sum()  # one for the head
+    assert 0.9 < tau < 1.1  # six steps from 1
+    np.testing.assert_allclose(parts / tau, of["total"], atol=1e-6)
+    e = np.exp(of["total"])
+    np.testing.assert_allclose(e / e.sum(-1, keepdims=True), of["weights"], atol=1e-5)
+    assert np.abs(of["sep"]).max() > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere"], "nowhere is no folder"),
+        (["{empty}"], "has neither suite.json nor rows.jsonl"),
+        (["{tiny}", "--lang", "fr"], "unknown lang 'fr'; expected one of en, ko, both"),
+        (["{tiny}", "--suite", "quik"], "unknown suite 'quik' (did you mean 'quick'?)"),
+    ],
+)
+def test_errors_teach(tiny, tmp_path, words, said):
+    told = [word.format(empty=tmp_path, tiny=tiny) for word in words]
+    run = CliRunner().invoke(app, ["lab", "report", *told])
+    assert run.exit_code == 1
+    assert said in run.output
