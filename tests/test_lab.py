@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from ascender.cli import app
 from ascender.lab import Store, Suite, grid, suite
-from ascender.lab.engine import Local
+from ascender.lab.engine import Local, Ray, Slurm
 from ascender.lab.judge import cells, compare
 from ascender.lab.plan import plan, seconds
 from ascender.lab.progress import DONE, FAILED, left, states, table
@@ -312,3 +312,22 @@ def test_the_live_table_shows_every_cell(tiny, tmp_path):
     text = console.export_text()
     assert "1 of 4 trials" in text
     assert "✓·" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ray", "slurm"])
+def test_other_engines_do_what_a_trial_does(name, tiny, tmp_path):
+    """A real Ray of two workers; submitit's jobs as processes here. What crashes is tried twice."""
+    pytest.importorskip({"ray": "ray", "slurm": "submitit"}[name])
+    made = suite(str(tiny))
+    bad = Run.of("cora", hidden=8, heads=2)
+    made = replace(made, runs=(*made.runs[:2], bad))
+    store, calm = Store(tmp_path / "lab"), Store(tmp_path / "calm")
+    store.open(made)
+    engine = Ray(2) if name == "ray" else Slurm(2, cluster="local")
+    engine.go(store, store.open_trials(made), None, nothing)
+    for run in made.runs[:2]:
+        trial(str(calm.folder), plain(run))
+    assert len(rows(made, store)) == 2
+    assert rows(made, store) == rows(made, calm)
+    assert len(store.failures(bad.key)) == 2
