@@ -81,14 +81,14 @@ def style() -> AbstractContextManager[None]:
     })  # fmt: skip
 
 
-def panels(n: int, height: float, legend: float = 0.0, per_row: int = PER_ROW) -> Any:
+def panels(n: int, height: float) -> Any:
     """(figure, n axes): a column wide for one, a page wide for more."""
     from matplotlib.figure import Figure
 
-    across = min(n, per_row)
+    across = min(n, PER_ROW)
     down = math.ceil(n / across)
     width = COLUMN if n == 1 else PAGE
-    figure = Figure(figsize=(width, down * height + legend), layout="constrained", facecolor="w")
+    figure = Figure(figsize=(width, down * height), layout="constrained", facecolor="w")
     grid = figure.subplots(down, across, squeeze=False)
     axes = list(grid.flat)
     for spare in axes[n:]:
@@ -114,6 +114,8 @@ def legend(figure: Figure, axes: Sequence[Axes]) -> None:
     longest = max((len(label) for label in named), default=0)
     across = max(1, min(len(named), int(figure.get_figwidth() * 16 / (longest + 7))))
     across = math.ceil(len(named) / math.ceil(len(named) / across))  # rows of even length
+    rows = math.ceil(len(named) / across)
+    figure.set_figheight(figure.get_figheight() + 0.08 + 0.16 * rows)
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=across,
                   frameon=False, handlelength=2.6, columnspacing=1.2)  # fmt: skip
 

@@ -39,7 +39,7 @@ VERDICT_MARKS = {"win": "^", "tie": "o", "loss": "v", "unjudged": "x"}
 def pareto(study: Study, say: Words) -> Figure | None:
     """2: quality against cost."""
     look = looks(study.variants, study.sheet.baseline)
-    figure, axes = panels(len(study.tasks), 2.3, legend=0.5)
+    figure, axes = panels(len(study.tasks), 2.3)
     for axis, task in zip(axes, study.tasks, strict=True):
         cells = study.of_task(task)
         x = [cell.mean("attention_flops_an_example") for cell in cells]
@@ -54,10 +54,9 @@ def pareto(study: Study, say: Words) -> Figure | None:
         _floor(axis, cells[0], say)
         if min(x) > 0 and max(x) / min(x) > 10:
             axis.set_xscale("log")
-        else:
-            _powers(axis)
+        _powers(axis)
         axis.margins(x=0.12)
-        _name(axis, cells[0], say("flops"), say("test", metric=_metric(cells[0], say)))
+        _name(axis, cells[0], say("flops"), say("test", metric=_metric(cells[0])))
     legend(figure, axes)
     return figure
 
@@ -102,7 +101,7 @@ def deltas(study: Study, say: Words) -> Figure | None:
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="x", color="#E6E6E6", lw=0.6)
         _few(axis.xaxis)
-        metric = _metric(cells[0], say)
+        metric = _metric(cells[0])
         _name(axis, cells[0], say("difference", metric=metric, baseline=study.sheet.baseline), "")
     return figure
 
@@ -154,7 +153,7 @@ def length(study: Study, say: Words) -> Figure | None:
     if not tasks:
         return None
     look = looks(study.variants, study.sheet.baseline)
-    figure, axes = panels(len(tasks), 2.3, legend=0.5)
+    figure, axes = panels(len(tasks), 2.3)
     for axis, task in zip(axes, tasks, strict=True):
         for variant, line in found[task].items():
             x = sorted(line)
@@ -170,7 +169,7 @@ def length(study: Study, say: Words) -> Figure | None:
         axis.minorticks_off()
         first = next(iter(next(iter(found[task].values())).values()))
         _floor(axis, first, say)
-        _name(axis, first, names[task], say("test", metric=_metric(first, say)), task)
+        _name(axis, first, names[task], say("test", metric=_metric(first)), task)
     legend(figure, axes)
     return figure
 
@@ -178,7 +177,7 @@ def length(study: Study, say: Words) -> Figure | None:
 def curves(study: Study, say: Words) -> Figure | None:
     """Validation scores over steps: seeds thin, their mean thick."""
     look = looks(study.variants, study.sheet.baseline)
-    figure, axes = panels(len(study.tasks), 2.3, legend=0.5)
+    figure, axes = panels(len(study.tasks), 2.3)
     for axis, task in zip(axes, study.tasks, strict=True):
         cells = study.of_task(task)
         for cell in cells:
@@ -188,7 +187,7 @@ def curves(study: Study, say: Words) -> Figure | None:
         if goal is not None:
             axis.axhline(goal, ls=(0, (5, 3)), zorder=0, label=say("goal"), **FINE)
         _floor(axis, cells[0], say)
-        metric = _metric(cells[0], say)
+        metric = _metric(cells[0])
         _name(axis, cells[0], say("step"), say("validation", metric=metric))
     legend(figure, axes)
     return figure
@@ -199,7 +198,7 @@ def omegas(study: Study, say: Words) -> Figure | None:
     cells = _ruled(study)
     if not cells:
         return None
-    figure, axes = panels(len(cells), 2.1, legend=0.3)
+    figure, axes = panels(len(cells), 2.1)
     for axis, cell in zip(axes, cells, strict=True):
         for rule in RULES:
             lines = [
@@ -246,7 +245,7 @@ def _curves(axis: Axes, lines: list[list[tuple[float, float]]], how: Look, label
     common = sorted(set.intersection(*({t for t, _ in line} for line in lines)))
     mean = [float(np.mean([dict(line)[t] for line in lines])) for t in common]
     few = how.mark if len(common) <= 12 else ""
-    axis.plot(common, mean, color=how.colour, ls=how.line, marker=few, ms=4, lw=1.8, label=label)
+    axis.plot(common, mean, color=how.colour, ls=how.line, marker=few, ms=4, lw=1.6, label=label)
 
 
 def _reach(cell: Cell) -> list[list[float]] | None:
@@ -262,9 +261,9 @@ def _floor(axis: Axes, cell: Cell, say: Words) -> None:
         axis.axhline(floor, ls=":", zorder=0, label=say("floor"), **FINE)
 
 
-def _metric(cell: Cell, say: Words) -> str:
+def _metric(cell: Cell) -> str:
     r = cell.records[0]
-    return str(r["metric"]) if r["higher"] else f"{r['metric']} ({say('lower')})"
+    return str(r["metric"]) if r["higher"] else f"{r['metric']} ↓"
 
 
 def _name(axis: Axes, cell: Cell, x: str, y: str, title: str | None = None) -> None:
@@ -275,9 +274,13 @@ def _name(axis: Axes, cell: Cell, x: str, y: str, title: str | None = None) -> N
 
 def _powers(axis: Axes) -> None:
     """1.2M for 1,200,000."""
-    from matplotlib.ticker import EngFormatter
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
-    _few(axis.xaxis)
+    if axis.get_xscale() == "log":
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        axis.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        _few(axis.xaxis)
     axis.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 

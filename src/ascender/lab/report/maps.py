@@ -96,7 +96,7 @@ def _cut(term: Tensor, head: int, n: int) -> np.ndarray:
 def _tokens(tokenizer: Any, ids: Tensor | None, n: int) -> tuple[str, ...]:
     if tokenizer is None or ids is None or n > NAMED:
         return ()
-    return tuple(str(tokenizer.decode([i])) for i in ids[0, :n].tolist())
+    return tuple(str(tokenizer.decode([i])).replace(" ", "␣") for i in ids[0, :n].tolist())
 
 
 def draw(found: Maps, say: Words) -> Figure:
@@ -131,5 +131,7 @@ def draw(found: Maps, say: Words) -> Figure:
 def _ticks(axis: Any, tokens: tuple[str, ...]) -> None:
     axis.tick_params(length=2)
     if tokens:
-        axis.set_xticks(range(len(tokens)), tokens, rotation=60, ha="right")
+        long = max(map(len, tokens)) > 2
+        turned = {"rotation": 60, "ha": "right"} if long else {}
+        axis.set_xticks(range(len(tokens)), tokens, **turned)
         axis.set_yticks(range(len(tokens)), tokens)

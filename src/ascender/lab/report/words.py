@@ -123,9 +123,10 @@ FIGURES: dict[str, dict[str, str]] = {
     "pareto": {
         "en": "Figure 2. Quality against cost: mean test score with its 95% interval over the "
         "attention FLOPs of one example. The line is the frontier: nothing is both better and "
-        "cheaper. Dotted: the floor.",
+        "cheaper. Dotted: the floor. ↓: lower is better.",
         "ko": "그림 2. 비용 대비 성능: 예제 하나의 어텐션 FLOPs에 대한 평균 시험 점수와 95% 구간. "
-        "선은 파레토 경계로, 더 좋으면서 더 싼 것은 없다. 점선은 바닥이다.",
+        "선은 파레토 경계로, 더 좋으면서 더 싼 것은 없다. 점선은 바닥, ↓는 낮을수록 좋다는 "
+        "표시이다.",
     },
     "deltas": {
         "en": "Figure 3. Differences from {baseline}, paired by seed, with 95% intervals. Triangle "
@@ -172,14 +173,13 @@ AXES: dict[str, tuple[str, str]] = {
     "flops": ("attention FLOPs an example", "예제당 어텐션 FLOPs"),
     "test": ("test {metric}", "시험 {metric}"),
     "validation": ("validation {metric}", "검증 {metric}"),
-    "difference": ("{metric} − {baseline}", "{metric} − {baseline}"),
+    "difference": ("{metric}, difference from {baseline}", "{metric}, {baseline} 대비 차이"),
     "step": ("step", "스텝"),
     "layer": ("layer", "층"),
     "head": ("head", "헤드"),
     "frontier": ("frontier", "파레토 경계"),
     "floor": ("floor", "바닥"),
     "goal": ("goal", "목표"),
-    "lower": ("lower is better", "낮을수록 좋음"),
 }
 
 PAGE: dict[str, tuple[str, str]] = {
