@@ -1,18 +1,23 @@
 # Two commands: `make run` shows what it is, `make test` proves it.
+# `make test-all` also runs what takes long: groups of processes, kill -9, compilers.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test install clean
+.PHONY: run test test-all install clean
 
 run: install
 	@$(BIN)/ascender demo --out out
-	@$(BIN)/ascender bench attention --quick
+	@$(BIN)/ascender lab run quick --out out/quick
+	@$(BIN)/ascender lab report out/quick
 
 test: install
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -n auto -m "not slow" $(PYTEST_ARGS)
+
+test-all: install
 	@$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
 install: $(VENV)/.installed

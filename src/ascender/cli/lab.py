@@ -143,6 +143,10 @@ def report(
     out: Annotated[Path | None, typer.Option(help="Where to; DIR/report.")] = None,
     lang: Annotated[str, typer.Option(help="Headings and captions: en, ko or both.")] = "en",
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
+    into: Annotated[
+        list[Path] | None,
+        typer.Option(help="Only fill the tables of a document, between <!-- lab: SUITE TABLE -->."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Tables, figures, methods and a page from the trials that are done.
@@ -152,12 +156,16 @@ def report(
     """
     try:
         from ascender.demo import korean_font
+        from ascender.lab.report import fill
         from ascender.lab.report import report as make
         from ascender.lab.suite import suite as find
 
         where = None if data_dir is None else str(data_dir)
         made = None if suite is None else find(suite)
-        paths = make(folder, out or folder / "report", made, lang, where)
+        if into:
+            paths = [fill(path, folder, lang) for path in into]
+        else:
+            paths = make(folder, out or folder / "report", made, lang, where)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None

@@ -9,6 +9,7 @@ OUT/rows.jsonl scores.json suite.json   the raw rows: `ascender lab report OUT` 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ascender.lab.report.study import DRAWS, Study
 from ascender.lab.report.tables import tables
 from ascender.lab.suite import Suite
 
-__all__ = ["Study", "draw_all", "read", "report"]
+__all__ = ["Study", "draw_all", "fill", "read", "report"]
 
 DRAW: dict[str, Callable[[Study, drawing.Words], Any]] = {
     "pareto": figures.pareto, "deltas": figures.deltas, "heads": figures.heads,
@@ -53,6 +54,29 @@ def report(
     files = [path.relative_to(out).as_posix() for path in written]
     text = page(study, made, drawn, left_out, files, lang)
     return [*written, write(out / "index.html", text)]
+
+
+MARK = re.compile(r"(<!-- lab: (\S+) (\S+) -->\n)(.*?)(<!-- /lab -->)", re.DOTALL)
+
+
+def fill(path: Path, folder: Path, lang: str = "en", draws: int = DRAWS) -> Path:
+    """Bring the tables of a document up to date: those between <!-- lab: SUITE TABLE --> and
+    <!-- /lab --> that are of this suite."""
+    study = Study.of(read(folder, None), draws)
+    made = {one.name: one for one in tables(study)}
+    text = path.read_text(encoding="utf-8")
+    asked = [name for _, suite, name, _, _ in MARK.findall(text) if suite == study.sheet.name]
+    lacks = [name for name in asked if name not in made]
+    if lacks or not asked:
+        wants = ", ".join(lacks) or f"nothing (no line <!-- lab: {study.sheet.name} TABLE -->)"
+        raise ValueError(f"{path} asks for {wants}; this suite makes {', '.join(made)}")
+
+    def put(mark: re.Match[str]) -> str:
+        if mark[2] != study.sheet.name:
+            return mark[0]
+        return f"{mark[1]}{table.markdown(made[mark[3]], lang)}{mark[5]}"
+
+    return write(path, MARK.sub(put, text))
 
 
 def _ending(lang: str) -> str:
