@@ -241,10 +241,11 @@ def test_runs_of_one_task_that_differ_in_an_option_are_cells_of_their_own():
     records = made_up()
     for r in records:
         r["run"]["options"] = {"length": 64 if r["run"]["seed"] < 3 else 128, "same": 1}
+        r["run"]["seed"] %= 3
     found = cells(records)
     assert {(c.task, len(c.records)) for c in found} == {
-        ("t, length = 64", 3),
-        ("t, length = 128", 2),
+        ("t (length=64)", 3),
+        ("t (length=128)", 2),
     }
     made = Suite("s", "c", (Run.of("distinct"),))
     assert {c.by_seed.n for c in compare(made, records, draws=50)} == {2, 3}

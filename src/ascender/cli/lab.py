@@ -217,5 +217,6 @@ def _compared(c: Any) -> list[str]:
         return ["", "", ""]
     within = c.by_seed.interval
     span = "" if within is None else f" [{within.low:+.4f}, {within.high:+.4f}]"
-    p = "" if c.p is None else f"{c.p:.3f}"
-    return [f"{c.by_seed.mean:+.4f}{span}", p, c.verdict]
+    if c.p is None:
+        return [f"{c.by_seed.mean:+.4f}{span}", "", "not judged"]
+    return [f"{c.by_seed.mean:+.4f}{span}", f"{c.p:.3f}", c.verdict]

@@ -7,7 +7,8 @@ say: a paired bootstrap and approximate randomisation over them, seeds averaged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +20,7 @@ from ascender.lab.stats import Paired, Summary, cliffs_delta, holm, paired, pair
 from ascender.lab.verdict import Rule, Verdict, verdict
 
 Record = Mapping[str, Any]
+OF_A_TRIAL = ("task", "variant", "seed")
 
 
 @runtime_checkable
@@ -95,28 +97,45 @@ def curve(record: Record, unit: str) -> list[tuple[float, float]]:
     return [(point["step"] * scale[unit], point["value"]) for point in record["curve"]]
 
 
-def labels(records: Sequence[Record]) -> list[str]:
-    """The task of each record, with the options in which runs of that task differ."""
-    options: dict[str, dict[str, set[str]]] = {}
+def told_apart(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
+    """Records whose task carries what else differs between runs of one variant and seed, such as
+    "distinct (crowd=32)"; and the task that each such name stands for."""
+    differ: dict[str, list[str]] = {}
+    for group in _grouped(records):
+        settings = [_flat(r) for r in group]
+        names = dict.fromkeys(name for s in settings for name in s)
+        new = [n for n in names if len({json.dumps(s.get(n)) for s in settings}) > 1]
+        known = differ.setdefault(group[0]["run"]["task"], [])
+        known += [name for name in new if name not in known]
+    named: list[Record] = []
+    meant: dict[str, str] = {}
     for r in records:
-        seen = options.setdefault(r["run"]["task"], {})
-        for name, value in r["run"].get("options", {}).items():
-            seen.setdefault(name, set()).add(repr(value))
-    return [
-        ", ".join([r["run"]["task"], *(
-            f"{name} = {value}"
-            for name, value in r["run"].get("options", {}).items()
-            if len(options[r["run"]["task"]][name]) > 1
-        )])
-        for r in records
-    ]  # fmt: skip
+        task, flat = r["run"]["task"], _flat(r)
+        more = ", ".join(f"{name}={flat.get(name, 'default')}" for name in differ[task])
+        label = f"{task} ({more})" if more else task
+        meant[label] = task
+        named.append({**r, "run": {**r["run"], "task": label}})
+    return named, meant
+
+
+def _grouped(records: Iterable[Record]) -> Iterable[list[Record]]:
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for r in records:
+        groups.setdefault(tuple(r["run"][name] for name in OF_A_TRIAL), []).append(r)
+    return groups.values()
+
+
+def _flat(record: Record) -> dict[str, Any]:
+    """Everything of a run but task, variant and seed; the task's options by their own names."""
+    run = {k: v for k, v in record["run"].items() if k not in (*OF_A_TRIAL, "options")}
+    return {**run, **record["run"].get("options", {})}
 
 
 def cells(records: Sequence[Record]) -> list[Cell]:
     """Records by task and variant, in the order in which they come."""
     found: dict[tuple[str, str], list[Record]] = {}
-    for label, r in zip(labels(records), records, strict=True):
-        found.setdefault((label, r["run"]["variant"]), []).append(r)
+    for r in told_apart(records)[0]:
+        found.setdefault((r["run"]["task"], r["run"]["variant"]), []).append(r)
     return [
         Cell(task, variant, tuple(sorted(rs, key=lambda r: r["run"]["seed"])))
         for (task, variant), rs in found.items()

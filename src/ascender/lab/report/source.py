@@ -9,7 +9,7 @@ Both give the same tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from ascender.lab.verdict import Rule
 from ascender.train.folder import MODEL
 
 ROWS, SCORES = "rows.jsonl", "scores.json"
-OF_A_TRIAL = ("task", "variant", "seed")
 
 
 @dataclass(frozen=True)
@@ -132,37 +131,3 @@ def raw(source: Source) -> dict[str, str]:
         text = json.dumps({**sheet, "failures": source.failures}, ensure_ascii=False, indent=1)
         made[SHEET] = text
     return made
-
-
-def told_apart(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
-    """Records whose task carries what else differs between runs of one variant and seed, such as
-    "distinct (crowd=32)"; and the task that each such name stands for."""
-    differ: dict[str, list[str]] = {}
-    for group in _grouped(records):
-        settings = [_flat(r) for r in group]
-        names = dict.fromkeys(name for s in settings for name in s)
-        new = [n for n in names if len({json.dumps(s.get(n)) for s in settings}) > 1]
-        known = differ.setdefault(group[0]["run"]["task"], [])
-        known += [name for name in new if name not in known]
-    named: list[Record] = []
-    meant: dict[str, str] = {}
-    for r in records:
-        task, flat = r["run"]["task"], _flat(r)
-        more = ", ".join(f"{name}={flat.get(name, 'default')}" for name in differ[task])
-        label = f"{task} ({more})" if more else task
-        meant[label] = task
-        named.append({**r, "run": {**r["run"], "task": label}})
-    return named, meant
-
-
-def _grouped(records: Iterable[Record]) -> Iterable[list[Record]]:
-    groups: dict[tuple[Any, ...], list[Record]] = {}
-    for r in records:
-        groups.setdefault(tuple(r["run"][name] for name in OF_A_TRIAL), []).append(r)
-    return groups.values()
-
-
-def _flat(record: Record) -> dict[str, Any]:
-    """Everything of a run but task, variant and seed; the task's options by their own names."""
-    run = {k: v for k, v in record["run"].items() if k not in (*OF_A_TRIAL, "options")}
-    return {**run, **record["run"].get("options", {})}

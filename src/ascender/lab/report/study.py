@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ascender.lab.judge import Cell, Comparison, Record, cells, compare
-from ascender.lab.report.source import Sheet, Source, told_apart
+from ascender.lab.judge import Cell, Comparison, Record, cells, compare, told_apart
+from ascender.lab.report.source import Sheet, Source
 from ascender.lab.report.words import REMARKS
 
 FEW = 5  # seeds below which a remark says so
