@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import lab_cases as cases
 from ascender.cli import app
-from ascender.lab.report import DRAW, Study, drawing, figures, maps, read, report
+from ascender.lab.report import DRAW, Study, drawing, figures, fill, maps, read, report
 from ascender.lab.report.methods import ITEMS, methods
 from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import raw
@@ -31,6 +31,8 @@ from ascender.lab.suite import suite
 from ascender.lab.trial import trial
 from ascender.lab.verdict import Rule
 from ascender.tasks.distinct import Distinct
+
+ROOT = Path(__file__).resolve().parents[1]
 
 TINY = str(Path(__file__).parent / "lab_tiny.py")
 NASTY = "<script>alert('50%_a&b#{}$^~\\')</script>"
@@ -599,3 +601,14 @@ def test_errors_teach(tiny, tmp_path, words, said):
     run = CliRunner().invoke(app, ["lab", "report", *told])
     assert run.exit_code == 1
     assert said in run.output
+
+
+@pytest.mark.parametrize(("page", "lang"), [("README.md", "en"), ("README.ko.md", "ko")])
+def test_the_readme_has_the_table_of_its_rows(page, lang, tmp_path):
+    whole = (ROOT / page).read_text(encoding="utf-8")
+    (tmp_path / page).write_text(whole.replace("0.3347", "0.9999"), encoding="utf-8")
+    fill(tmp_path / page, ROOT / "docs/lab/quick", lang)
+    assert (tmp_path / page).read_text(encoding="utf-8") == whole
+    (tmp_path / "none.md").write_text("nothing")
+    with pytest.raises(ValueError, match=r"asks for nothing \(no line <!-- lab: quick TABLE -->"):
+        fill(tmp_path / "none.md", ROOT / "docs/lab/quick")

@@ -169,7 +169,7 @@ def report(
     except (ValueError, OSError, ModuleNotFoundError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
-    if lang == "ko" and korean_font() is None:
+    if lang == "ko" and not into and korean_font() is None:
         note("no Korean font found here (such as Noto Sans CJK KR): words in figures are English")
     if as_json:
         print_json({"files": [str(path) for path in paths]})

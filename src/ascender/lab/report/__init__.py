@@ -74,7 +74,8 @@ def fill(path: Path, folder: Path, lang: str = "en", draws: int = DRAWS) -> Path
     def put(mark: re.Match[str]) -> str:
         if mark[2] != study.sheet.name:
             return mark[0]
-        return f"{mark[1]}{table.markdown(made[mark[3]], lang)}{mark[5]}"
+        _, _, text = table.markdown(made[mark[3]], lang).partition("\n\n")  # without its heading
+        return f"{mark[1]}{text.strip()}\n{mark[5]}"
 
     return write(path, MARK.sub(put, text))
 
