@@ -270,6 +270,11 @@ def test_reviews_by_bytes(tmp_path):
     assert [made.rows(s) for s in ("train", "validation", "test")] == [45, 5, 9]
     assert made.train(0, 0, 32).inputs["input_ids"].shape == (32, 100)
     assert made.floor == pytest.approx(5 / 9)
+    few = task("lra-text", data_dir=str(tmp_path), length=100, held=4)
+    assert [few.rows(s) for s in ("train", "validation", "test")] == [45, 4, 4]
+    assert few.examples["test"] == made.examples["test"][:8:2]
+    with pytest.raises(ValueError, match="held = 0; expected at least 1"):
+        task("lra-text", data_dir=str(tmp_path), held=0)
     with pytest.raises(ValueError, match="length = 5000; expected a number from 16 to 4096"):
         task("lra-text", data_dir=str(tmp_path), length=5000)
     put(tmp_path, "imdb/test.jsonl", [{"text": "x", "label": "pos"}])
