@@ -84,6 +84,30 @@ def test_imports_point_upstream():
     assert downstream(modules()) == {}
 
 
+# After the house: a package knows those before it.
+LATER = ("files", "compat", "hf", "bench", "tasks", "train", "lab", "cli")
+
+
+def out_of_order(sources):
+    """The imports between packages that point the wrong way."""
+    known, place = set(sources), {name: i for i, name in enumerate(LATER)}
+    wrong = []
+    for name, source in sources.items():
+        here = place.get(name.split(".")[0], -1)
+        for needs in imported(source, known):
+            there = place.get(needs.split(".")[0], -1)
+            if there > here >= 0:
+                wrong.append((name, needs))
+    return wrong
+
+
+def test_packages_know_those_before_them():
+    sources = modules()
+    assert out_of_order(sources) == []
+    changed = {**sources, "hf.heads": "from ascender.tasks.rows import rows"}
+    assert out_of_order(changed) == [("hf.heads", "tasks.rows")]
+
+
 def test_nothing_imports_itself():
     assert cycle(modules()) is None
 

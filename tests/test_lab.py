@@ -280,6 +280,23 @@ def test_a_budget_takes_seeds_in_order(tiny, tmp_path, monkeypatch):
         seconds("30 minutes")
 
 
+def test_a_pace_is_of_one_setting(tmp_path, monkeypatch):
+    """Runs of one task and variant that differ in length are cells of their own."""
+    runs = tuple(
+        Run.of("distinct", variant="vanilla", options={"crowd": n}, steps=10) for n in (16, 64)
+    )
+    made, store, said = Suite("s", "c", runs), Store(tmp_path / "lab"), []
+    monkeypatch.setattr("ascender.lab.plan.pace", lambda run, _: run.options["crowd"] / 16)
+    found = plan(made, store, 20.0, 1, None, said.append)
+    assert [r.options["crowd"] for r in found.runs] == [16]
+    assert found.told() == ["left out: distinct, vanilla, seeds 0"]
+    assert plan(made, store, 1.0, 1, None, said.append).told() == [
+        "left out: distinct, vanilla, {'crowd': 16}, seeds 0",
+        "left out: distinct, vanilla, {'crowd': 64}, seeds 0",
+    ]
+    assert len({run.cell for run in made.with_seeds(3).runs}) == 2
+
+
 def test_the_command(tiny, tmp_path):
     runner = CliRunner()
     options = [str(tiny), "--out", str(tmp_path / "lab"), "--workers", "1", "--budget", "1h"]

@@ -274,6 +274,13 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     assert curve(tmp_path / "a") == curve(tmp_path / "b")
 
 
+def test_what_a_killed_process_left_half_written_goes(tmp_path):
+    half = tmp_path / "a" / checkpoint.FOLDER / ".step-00000003.1"
+    half.mkdir(parents=True)
+    checkpoint.save(tmp_path / "a", 4, checkpoint.Checkpoint({}, {}, {}))
+    assert [p.name for p in half.parent.iterdir()] == ["step-00000004"]
+
+
 def test_at_most_two_checkpoints_stay(tmp_path):
     train(run(), tmp_path / "a", save_every=1)
     assert [p.name for p in checkpoint.found(tmp_path / "a")] == ["step-00000007", "step-00000008"]
@@ -310,6 +317,25 @@ def test_early_stopping_goes_by_validation_and_keeps_the_best(tmp_path, monkeypa
     assert (record["best_step"], record["validation"]) == (4, 0.5)
     for name, t in weights(tmp_path / "a").items():
         assert torch.equal(t, states[0.5][name])
+
+
+def test_the_best_weights_are_tested_with_the_rules_as_they_were(tmp_path, monkeypatch):
+    """Adaptive: what λ is at a step depends on what was reported since."""
+    values, losses, seen = iter([0.5, 0.4, 0.3]), iter([3.0, 2.0, 1.0]), {}
+    real = loop.evaluate
+
+    def faked(model, made, split, *more):
+        found = real(model, made, split, *more)
+        if split == "validation":
+            object.__setattr__(found, "value", next(values))
+            object.__setattr__(found, "loss", next(losses))
+        seen.setdefault(split, []).append(model.model.layers[0].attention.lam_sep)
+        return found
+
+    monkeypatch.setattr(loop, "evaluate", faked)
+    train(run(schedule="adaptive", steps=9), tmp_path / "a")
+    assert seen["validation"] == [0.0, 0.0, 0.1]
+    assert seen["test"] == [0.0]  # those of the first validation, which is the best
 
 
 def test_the_record_says_what_it_was(tmp_path):

@@ -1,4 +1,4 @@
-"""Files, whole or not at all."""
+"""Files, whole or not at all; where those of a data set lie."""
 
 from __future__ import annotations
 
@@ -17,3 +17,9 @@ def write(path: Path, text: str | bytes) -> Path:
     finally:
         half.unlink(missing_ok=True)
     return path
+
+
+def place(path: str, name: str | None) -> Path:
+    """Where in the folder a data set lies."""
+    short = Path(path.rstrip("/").split("/")[-1])
+    return short / name if name else short

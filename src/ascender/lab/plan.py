@@ -41,10 +41,14 @@ class Plan:
     def told(self) -> list[str]:
         """Lines for people: every cell that loses seeds."""
         lines = []
-        cells = dict.fromkeys((run.task, run.variant) for run in self.out)
-        for task, variant in cells:
-            lost = [r.seed for r in self.out if (r.task, r.variant) == (task, variant)]
-            lines.append(f"left out: {task}, {variant}, seeds {', '.join(map(str, lost))}")
+        cells: dict[str, list[Run]] = {}
+        for run in self.out:
+            cells.setdefault(run.cell, []).append(run)
+        names = [(runs[0].task, runs[0].variant) for runs in cells.values()]
+        for name, runs in zip(names, cells.values(), strict=True):
+            more = [str(dict(runs[0].options))] if names.count(name) > 1 else []
+            lost = ", ".join(str(run.seed) for run in runs)
+            lines.append(f"left out: {', '.join([*name, *more])}, seeds {lost}")
         return lines
 
 
@@ -53,7 +57,7 @@ def plan(
     say: Callable[[str], None],
 ) -> Plan:  # fmt: skip
     """The trials in the suite's order (seed by seed) as long as they fit; what is done is free."""
-    paces: dict[tuple[str, str], float] = {}
+    paces: dict[str, float] = {}
     chosen: list[Run] = []
     out: list[Run] = []
     used = 0.0
@@ -61,12 +65,11 @@ def plan(
         if store.done(run.key):
             chosen.append(run)
             continue
-        cell = (run.task, run.variant)
-        if cell not in paces:
-            paces[cell] = pace(run, data_dir)
-            say(f"{run.task}, {run.variant}: {paces[cell] * 1000:.0f} ms a step")
+        if run.cell not in paces:
+            paces[run.cell] = pace(run, data_dir)
+            say(f"{run.task}, {run.variant}: {paces[run.cell] * 1000:.0f} ms a step")
         begun, _ = store.step(run.key)
-        cost = (run.steps - begun) * paces[cell] / workers
+        cost = (run.steps - begun) * paces[run.cell] / workers
         if used + cost <= budget and run.seed not in {r.seed for r in out if r.task == run.task}:
             chosen.append(run)
             used += cost

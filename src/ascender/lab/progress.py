@@ -19,6 +19,7 @@ DONE, RUNNING, OPEN, FAILED = "✓", "▶", "·", "✗"
 class State:
     """Of one trial."""
 
+    cell: str
     task: str
     variant: str
     seed: int
@@ -39,22 +40,24 @@ def states(suite: Suite, store: Store) -> list[State]:
             mark = FAILED
         else:
             mark = RUNNING if store.busy(run.key) else OPEN
-        found.append(State(run.task, run.variant, run.seed, mark, step, run.steps, seconds))
+        found.append(
+            State(run.cell, run.task, run.variant, run.seed, mark, step, run.steps, seconds)
+        )
     return found
 
 
 def left(trials: list[State], workers: int) -> float | None:
     """Seconds until all are done: steps that are left at the pace of their cell, or of the mean
     cell where it has none yet; None before any step."""
-    pace: dict[tuple[str, str], float] = {}
+    pace: dict[str, float] = {}
     for t in trials:
         if t.step and t.seconds:
-            pace[t.task, t.variant] = t.seconds / t.step
+            pace[t.cell] = t.seconds / t.step
     if not pace:
         return None
     usual = sum(pace.values()) / len(pace)
     todo = [t for t in trials if t.mark in (RUNNING, OPEN)]
-    work = sum((t.steps - t.step) * pace.get((t.task, t.variant), usual) for t in todo)
+    work = sum((t.steps - t.step) * pace.get(t.cell, usual) for t in todo)
     return work / max(1, min(workers, len(todo)))
 
 
@@ -69,13 +72,13 @@ def table(trials: list[State], workers: int, title: str) -> Any:
     made = Table(title=Text(f"{title}: {done} of {len(trials)} trials{rest}"), min_width=60)
     for name in ("task", "variant", "seeds", "running"):
         made.add_column(name)
-    cells: dict[tuple[str, str], list[State]] = {}
+    cells: dict[str, list[State]] = {}
     for t in trials:
-        cells.setdefault((t.task, t.variant), []).append(t)
-    for (task, variant), cell in cells.items():
+        cells.setdefault(t.cell, []).append(t)
+    for cell in cells.values():
         running = [f"{t.seed}: {t.step}/{t.steps}" for t in cell if t.mark == RUNNING]
         marks = "".join(t.mark for t in cell)
-        made.add_row(Text(task), Text(variant), marks, "  ".join(running))
+        made.add_row(Text(cell[0].task), Text(cell[0].variant), marks, "  ".join(running))
     return made
 
 

@@ -58,7 +58,7 @@ class Suite:
         """The same with seeds 0 … n − 1."""
         if n < 1:
             raise ValueError(f"seeds = {n}; expected at least 1")
-        once = {made.key: made for made in (replace(run, seed=0) for run in self.runs)}
+        once = {run.cell: run for run in self.runs}
         return replace(self, runs=seeded(once.values(), n))
 
 

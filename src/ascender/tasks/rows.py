@@ -15,16 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ascender.files import place
+
 T = TypeVar("T")
 Row = dict[str, Any]
 HIDDEN: tuple[Any, ...] = (-1, None, "", [])  # what stands where a data set keeps a label to itself
 ZIPPED = ("tau/scrolls",)  # a zip a configuration, which `datasets` does not open by itself
-
-
-def place(path: str, name: str | None) -> Path:
-    """Where in the folder a data set lies."""
-    short = Path(path.rstrip("/").split("/")[-1])
-    return short / name if name else short
 
 
 def rows(

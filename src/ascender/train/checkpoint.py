@@ -44,7 +44,8 @@ def save(out: Path, step: int, checkpoint: Checkpoint) -> Path:
     """Write it whole, then let go of those before the last two."""
     folder = out / FOLDER
     place, half = folder / f"step-{step:08d}", folder / f".step-{step:08d}.{os.getpid()}"
-    shutil.rmtree(half, ignore_errors=True)
+    for left in folder.glob(".step-*"):  # by a process that was killed: a run has one writer
+        shutil.rmtree(left, ignore_errors=True)
     half.mkdir(parents=True)
     try:
         save_file(dict(checkpoint.weights), half / WEIGHTS)

@@ -25,7 +25,7 @@ import torch
 
 from ascender.bench import memory
 from ascender.files import write
-from ascender.schedule import Adaptive, LossWeights
+from ascender.schedule import Adaptive, LossWeights, set_lam
 from ascender.tasks import Batch
 from ascender.train import checkpoint, record
 from ascender.train.evaluation import Evaluation, evaluate
@@ -37,7 +37,8 @@ from ascender.train.watch import Display, News
 
 # Where a run stands, beside its tensors, λ's schedule and the watch over its loss.
 STANDS = (
-    "step", "read", "seconds", "drawing", "judging", "best", "best_step", "stale", "curve",
+    "step", "read", "seconds", "drawing", "judging", "best", "best_step", "best_lam",
+    "stale", "curve",
 )  # fmt: skip
 
 
@@ -101,6 +102,8 @@ class Trainer:
         self.seconds, self.drawing, self.judging = 0.0, 0.0, 0.0  # steps, batches in them, else
         self.best: float | None = None
         self.best_step, self.stale = 0, 0
+        self.lam: dict[str, float] = {}
+        self.best_lam: dict[str, float] = {}
         self.best_weights: dict[str, torch.Tensor] = {}
         self.curve: list[dict[str, Any]] = []
 
@@ -167,7 +170,7 @@ class Trainer:
         self.read += whole.tokens()
         items = self.task.counted(whole)
         self.model.train()
-        lam = self.schedule.apply(self.plain, t, run.steps)
+        self.lam = self.schedule.apply(self.plain, t, run.steps)
         self.plain.loss_weights = self.weights.at(t, run.steps)
         for group in self.adam.param_groups:
             group["lr"] = rate(run, t)
@@ -190,7 +193,7 @@ class Trainer:
             self._ill(wrong, pieces[-1], items)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return {"step": t + 1, "loss": mean, "rate": rate(run, t), "lam": lam}
+        return {"step": t + 1, "loss": mean, "rate": rate(run, t), "lam": self.lam}
 
     def _loss(self, piece: Batch, items: int) -> torch.Tensor:
         inputs = self.task.inputs(piece)
@@ -223,7 +226,7 @@ class Trainer:
             self.schedule.report(found.loss, self.step, self.run.steps)
         if better:
             self.best, self.best_step, self.stale = found.value, self.step, 0
-            self.best_weights = checkpoint.weights_of(self.plain)
+            self.best_weights, self.best_lam = checkpoint.weights_of(self.plain), self.lam
         else:
             self.stale += 1
         row = {"validation": found.row(), "omega": record.omegas(self.plain)}
@@ -305,7 +308,7 @@ class Trainer:
         run = self.run
         if self.best_weights:
             checkpoint.fill(self.plain, self.best_weights)
-        self.schedule.apply(self.plain, max(self.best_step - 1, 0), run.steps)
+        set_lam(self.plain, self.best_lam)
         test = self.evaluate("test")
         made: dict[str, Any] = {
             "key": run.key, "run": plain(run),

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -123,6 +123,11 @@ class Run:
     def key(self) -> str:
         """A hash of all of it."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def cell(self) -> str:
+        """A hash of all but the seed: runs that differ in nothing else share it."""
+        return replace(self, seed=0).key
 
     def make_task(self, data_dir: str | None = None) -> Task:
         """The task with its data, from `data_dir` where it reads files."""
