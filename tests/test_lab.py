@@ -350,3 +350,15 @@ def test_other_engines_do_what_a_trial_does(name, tiny, tmp_path):
     assert len(rows(made, store)) == 2
     assert rows(made, store) == rows(made, calm)
     assert len(store.failures(bad.key)) == 2
+
+
+def test_workers_end_where_sigterm_is_ignored(tiny, tmp_path):
+    """A signal that a shell or a batch system ignores is ignored by every child."""
+    made, store = suite(str(tiny)), Store(tmp_path / "lab")
+    store.open(made)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        Local(1).go(store, made.runs[:1], None, nothing)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert store.done(made.runs[0].key)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,8 +72,7 @@ def run(
             store.forgive(each.key)
         where = None if data_dir is None else str(data_dir)
         runs = _planned(made, store, budget, who.workers or 1, where)
-        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # workers end with it
-        with watched(made, store, who.workers or 1, note) as tick:
+        with ended_by_sigterm(), watched(made, store, who.workers or 1, note) as tick:
             who.go(store, runs, where, tick)
     except KeyboardInterrupt:
         note("stopped; the same command goes on")
@@ -86,6 +87,20 @@ def run(
     _show(made, store, as_json)
     if any(failed.values()):
         raise typer.Exit(1)
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends it as Ctrl-C does, so that its workers end with it."""
+
+    def end(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _engine(name: str, workers: int | None, address: str | None) -> Any:

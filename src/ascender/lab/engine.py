@@ -103,7 +103,11 @@ class _Core(threading.Thread):
         worker = self.worker
         if worker is not None and worker.poll() is None:
             worker.terminate()
-            worker.wait()
+            try:
+                worker.wait(timeout=5)
+            except subprocess.TimeoutExpired:  # SIGTERM may be ignored, as in some batch systems
+                worker.kill()
+                worker.wait()
 
 
 class Ray:
