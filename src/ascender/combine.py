@@ -40,7 +40,7 @@ class Parts:
 
 class Local:
     """What the auxiliary losses need of every row, with gradients. A backend that is handed an
-    empty one fills it, as far as the rules are active."""
+    empty one fills it, as far as the rules are active; the last five only the dense one."""
 
     seen: Bool[Tensor, "#B #H #N 1"]  # whether V(i) has members
     count: Int[Tensor, "#B #H N 1"]  # |N_k(i)|
@@ -49,6 +49,11 @@ class Local:
     sep: Float[Tensor, "B H N 1"]  # Σ_j A_ij φ_ij
     coh: Float[Tensor, "B H N 1"]  # Σ_j A_ij ‖z_j − c_i‖²
     spoilt: Bool[Tensor, "B H N 1"] | None = None  # whether i sees a token that is not finite
+    gate_align: Float[Tensor, "B H N 1"]  # γ
+    gate_sep: Float[Tensor, "B #H N 1"]  # η
+    gate_coh: Float[Tensor, "B #H N 1"]  # γ
+    rho: Float[Tensor, "B #H N 1"]  # the crowd
+    c: Float[Tensor, "B #H N z"]  # the centre, measured from where flock.z is
 
     def fill(self, **quantities: Any) -> None:
         vars(self).update(quantities)

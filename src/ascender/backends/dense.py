@@ -26,9 +26,9 @@ def dense(flock: Flock) -> tuple[Float[Tensor, "B H N e"], Parts]:
     d2 = squared_distance(z_q, z_k)
 
     base = (flock.q @ flock.k.transpose(-1, -2)).to(flock.wide) / flock.q.shape[-1] ** 0.5
-    align, u = _alignment(flock, near)
-    sep, phi = _separation(flock, near, d2)
-    coh, c = _cohesion(flock, near, d2)
+    align, heading = _alignment(flock, near)
+    sep, phi, crowd = _separation(flock, near, d2)
+    coh, centre = _cohesion(flock, near, d2)
     terms = {
         "base": base.masked_fill(~V, 0),
         "align": align,
@@ -40,10 +40,10 @@ def dense(flock: Flock) -> tuple[Float[Tensor, "B H N e"], Parts]:
     weights = flock.weights(total)
     if flock.local is not None:
         flock.local.fill(
-            seen=V.any(-1, keepdim=True), spoilt=spoilt[..., None], u=u,
+            seen=V.any(-1, keepdim=True), spoilt=spoilt[..., None], **heading, **crowd, **centre,
             count=near.sum(-1, keepdim=True), over=lambda y: near.to(y.dtype) @ y,
             sep=(weights * phi).sum(-1, keepdim=True),
-            coh=(weights * squared_distance(c, z_k)).sum(-1, keepdim=True),
+            coh=(weights * squared_distance(centre["c"], z_k)).sum(-1, keepdim=True),
         )  # fmt: skip
     weights = weights.masked_fill(spoilt[..., None] & V, torch.nan)
     dropped = F.dropout(weights, flock.dropout) if flock.dropout else weights
@@ -61,17 +61,18 @@ def _add(flock: Flock, rule: str, gate: Tensor, score: Tensor) -> Float[Tensor, 
     return (slope(strength, gate, None) * score).expand(*flock.q.shape[:3], -1)
 
 
-def _alignment(flock: Flock, near: Tensor) -> tuple[Tensor, Tensor]:
-    """Its term, and u."""
+def _alignment(flock: Flock, near: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """Its term; u and γ."""
     keys = flock.key_unit
     s = near.to(keys.dtype) @ keys
     count = near.sum(-1, keepdim=True).to(keys.dtype)
     u, gate = alignment.heading(s, count, flock.rules.at("alpha_align", s))
-    return _add(flock, "align", gate, u @ keys.transpose(-1, -2)), u
+    term = _add(flock, "align", gate, u @ keys.transpose(-1, -2))
+    return term, {"u": u, "gate_align": gate}
 
 
-def _separation(flock: Flock, near: Tensor, d2: Tensor) -> tuple[Tensor, Tensor]:
-    """Its term, and φ."""
+def _separation(flock: Flock, near: Tensor, d2: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Its term, φ; ρ and η."""
     r, P = flock.rules, flock.vis.flockmates
     h_q, h_k = flock.h_unit
     w = kernel(d2, r.at("tau_sep", d2))
@@ -79,11 +80,12 @@ def _separation(flock: Flock, near: Tensor, d2: Tensor) -> tuple[Tensor, Tensor]
     rho = w.masked_fill(~crowd, 0).sum(-1, keepdim=True)
     phi = separation.penalty(w, h_q @ h_k.transpose(-1, -2), r.at("delta", w))
     phi = phi.masked_fill(~(P if r.separation_scope == "all" else near), 0)
-    return _add(flock, "sep", separation.crowding(rho, r.at("kappa", rho)), -phi), phi
+    gate = separation.crowding(rho, r.at("kappa", rho))
+    return _add(flock, "sep", gate, -phi), phi, {"rho": rho, "gate_sep": gate}
 
 
-def _cohesion(flock: Flock, near: Tensor, d2: Tensor) -> tuple[Tensor, Tensor]:
-    """Its term, and c."""
+def _cohesion(flock: Flock, near: Tensor, d2: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """Its term; c and γ."""
     r, vis = flock.rules, flock.vis
     z_k = flock.z[1]
     tau: Number = r.at("tau_coh", d2)
@@ -95,7 +97,8 @@ def _cohesion(flock: Flock, near: Tensor, d2: Tensor) -> tuple[Tensor, Tensor]:
     c = w @ z_k
     spread = w @ z_k.square().sum(-1, keepdim=True)
     gate = cohesion.gate(c, spread, r.at("alpha_coh", d2)) * around.any(-1, keepdim=True)
-    return _add(flock, "coh", gate, -squared_distance(c, z_k) / tau), c
+    term = _add(flock, "coh", gate, -squared_distance(c, z_k) / tau)
+    return term, {"c": c, "gate_coh": gate}
 
 
 def _other(flock: Flock, base: Tensor) -> Float[Tensor, "B H N M"]:

@@ -192,7 +192,7 @@ def load(
     model = auto.from_pretrained(source)
     if adapter is not None:
         model = _adapted(model, adapter)
-    return model, tokenizer or _tokenizer(source, config.vocab_size, say)
+    return model, tokenizer or tokenizer_of(source, config.vocab_size, say)
 
 
 ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "DoubleHeadsModel")
@@ -207,7 +207,7 @@ def _adapted(model: Any, folder: Path) -> Any:
     return ascender.load_adapter(model, folder)
 
 
-def _tokenizer(source: str, vocab_size: int, say: Callable[[str], None]) -> Any:
+def tokenizer_of(source: str, vocab_size: int, say: Callable[[str], None]) -> Any:
     import transformers
 
     from ascender.hf.tokens import BYTES, bytes_tokenizer

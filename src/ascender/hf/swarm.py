@@ -21,7 +21,9 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from ascender.attention import asc_attention
+from ascender.attention import attend
+from ascender.checks import enter
+from ascender.flock import Flock
 from ascender.hf.carried import Carried, unpack
 from ascender.hf.masks import understood
 from ascender.losses import Source
@@ -119,14 +121,17 @@ class Swarm(nn.Module, Numbers, Source):
         if scaling is not None:
             q = q * (scaling * d**0.5)
         k, v = k.to(q.dtype), v.to(q.dtype)  # autocast leaves them unlike each other
-        kinds = understood(mask, N, M, _causal(module, more))
-        asked = self.asked() and M == N
-        call = asc_attention(
+        kinds = understood(mask, N, M, is_causal(module, more))
+        flock = enter(
             q, k, v, z, h, z_k, h_k, rules=self.rules(), neighbours=self.neighbours,
             bare=self.unrotated(k, *turn) if turn else None, dropout=dropout, **kinds,
-            backend=self.backend, return_parts=bool(more.get("output_attentions")),
-            return_losses=asked,
         )  # fmt: skip
+        return self.mix(flock, bool(more.get("output_attentions")))
+
+    def mix(self, flock: Flock, weights: bool) -> tuple[Tensor, Tensor | None]:
+        """(out (B, N, H, e), weights where they are asked for)."""
+        asked = self.asked() and flock.vis.M == flock.vis.N
+        call = attend(flock, self.backend, return_parts=weights, return_losses=asked)
         out, *rest = call if isinstance(call, tuple) else (call,)
         if asked:
             self.give(rest.pop())
@@ -149,7 +154,7 @@ class Swarm(nn.Module, Numbers, Source):
         return f"heads={self.heads}, k={self.k}, spaces={self.spaces}"
 
 
-def _causal(module: nn.Module, more: dict[str, Any]) -> bool:
+def is_causal(module: nn.Module, more: dict[str, Any]) -> bool:
     """Whether rows see no later keys where no mask says so."""
     said = more.get("is_causal")
     return bool(getattr(module, "is_causal", True) if said is None else said)

@@ -1,0 +1,255 @@
+"""One pass of a model with every attention written out.
+
+    with watching(model) as layers:
+        output = model(**inputs)
+    layers[2].parts.coh          (B, H, N, M)
+
+Ours, retrofitted ones, and any transformers model whose self-attentions go through its attention
+interface (there: base, other, weights). The output is what it is without watching: a layer's
+attention is replaced by the definition (backends.dense), which its own backend equals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from ascender.backends.dense import dense
+from ascender.combine import Parts, masked_softmax, spread
+from ascender.flock import Flock
+from ascender.geometry import wide
+from ascender.hf.masks import understood
+from ascender.hf.probe import Unfit, self_attentions
+from ascender.hf.retrofit import record
+from ascender.hf.swarm import FOREIGN, NAME, Swarm, is_causal
+from ascender.module import AscenderAttention
+from ascender.neighbours import as_mask
+from ascender.rules import RULES
+from ascender.slot import Attention, Call
+from ascender.visibility import Visibility
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Where the tokens of a layer are and what its rules make of it; heads are 1 where all share.
+
+    z       latent coordinates of the keys         c   centres, in the same coordinates
+    h       semantic projections, of length 1      u   headings, in the space of the keys
+    near    whether j ∈ N_k(i)
+    gates   γ of alignment, η of separation, γ of cohesion        rho   the crowd ρ_i
+    """
+
+    z: Float[Tensor, "B Z M z"]
+    c: Float[Tensor, "B Z N z"]
+    h: Float[Tensor, "B A M a"]
+    u: Float[Tensor, "B H N d"]
+    near: Bool[Tensor, "B #H N M"]
+    gates: dict[str, Float[Tensor, "B #H N 1"]]
+    rho: Float[Tensor, "B #H N 1"]
+
+    @property
+    def away(self) -> Float[Tensor, "B #H N"]:
+        """‖z_i − c_i‖: how far a token is from the centre of its surroundings."""
+        own = self.z[..., self.z.shape[-2] - self.c.shape[-2] :, :]
+        return torch.linalg.vector_norm(own - self.c, dim=-1)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One attention in one pass. base = q·k/√d; as many heads of keys and values as of queries.
+    `geometry` is None where there are no rules."""
+
+    name: str
+    parts: Parts
+    q: Float[Tensor, "B H N d"]
+    k: Float[Tensor, "B H M d"]
+    v: Float[Tensor, "B H M e"]
+    visible: Bool[Tensor, "B H N M"]
+    geometry: Geometry | None = None
+
+
+@contextmanager
+def watching(model: nn.Module) -> Iterator[list[Layer]]:
+    """The layers' attentions, appended as they are passed; everything is put back at the end."""
+    layers: list[Layer] = []
+    with ExitStack() as stack:
+        ours = [(name, m) for name, m in model.named_modules() if isinstance(m, Attention)]
+        for name, attention in ours:
+            stack.enter_context(_instead(attention, "mix", _slot(name, attention, layers)))
+            stack.enter_context(_instead(attention, "parts", _slot_parts(name, attention, layers)))
+        if not ours:
+            _others(model, layers, stack)
+        yield layers
+
+
+@torch.no_grad()
+def capture(model: nn.Module, **inputs: Any) -> tuple[Any, list[Layer]]:
+    """(the output, the layers) of one pass, without dropout."""
+    was = model.training
+    model.eval()
+    try:
+        with watching(model) as layers:
+            return model(**inputs), layers
+    finally:
+        model.train(was)
+
+
+@contextmanager
+def muted(model: nn.Module, *rules: str) -> Iterator[None]:
+    """The model with λ = 0 for these rules, meanwhile."""
+    for rule in rules:
+        if rule not in RULES:
+            raise ValueError(f"unknown rule {rule!r}; expected one of {', '.join(RULES)}")
+    before = [
+        (layer, f"lam_{rule}", getattr(layer, f"lam_{rule}"))
+        for layer in model.modules()
+        for rule in rules
+        if hasattr(layer, f"lam_{rule}")
+    ]
+    try:
+        for layer, name, _ in before:
+            setattr(layer, name, 0.0)
+        yield
+    finally:
+        for layer, name, value in before:
+            setattr(layer, name, value)
+
+
+def has_rules(model: nn.Module) -> bool:
+    """Whether there is a rule in it to mute."""
+    return any(hasattr(layer, "lam_sep") for layer in model.modules())
+
+
+@contextmanager
+def _instead(owner: nn.Module, name: str, what: Any) -> Iterator[None]:
+    """An attribute of one object, replaced for a while."""
+    owner.__dict__[name] = what
+    try:
+        yield
+    finally:
+        del owner.__dict__[name]
+
+
+def _slot(name: str, attention: Attention, layers: list[Layer]) -> Callable[[Call], Tensor]:
+    parts = _slot_parts(name, attention, layers)
+    return lambda call: parts(call)[0]
+
+
+def _slot_parts(
+    name: str, attention: Attention, layers: list[Layer]
+) -> Callable[[Call], tuple[Tensor, Parts]]:
+    def parts(call: Call) -> tuple[Tensor, Parts]:
+        if isinstance(attention, AscenderAttention):
+            out, layer = _flocking(name, attention.flock(call))
+        else:
+            out, found = type(attention).parts(attention, call)
+            k, v = (spread(t, call.q.shape[1]) for t in (call.k, call.v))
+            layer = _layer(name, found, call.q, k, v, call.vis.visible)
+        layers.append(layer)
+        return out, layer.parts
+
+    return parts
+
+
+def _layer(
+    name: str, parts: Parts, q: Tensor, k: Tensor, v: Tensor, V: Tensor,
+    geometry: Geometry | None = None,
+) -> Layer:  # fmt: skip
+    return Layer(name, parts, q, k, v, V.expand_as(parts.weights), geometry)
+
+
+def _flocking(name: str, flock: Flock) -> tuple[Tensor, Layer]:
+    """The definition, and all that is known on the way."""
+    flock = flock.spread().watched()
+    out, parts = dense(flock)
+    local = flock.local
+    assert local is not None
+    geometry = Geometry(
+        z=flock.z[1], c=local.c, h=flock.h_unit[1], u=local.u,
+        near=as_mask(flock.members, flock.vis.M), rho=local.rho,
+        gates={rule: getattr(local, f"gate_{rule}") for rule in RULES},
+    )  # fmt: skip
+    return out, _layer(name, parts, flock.q, flock.k, flock.v, flock.vis.visible, geometry)
+
+
+def _others(model: nn.Module, layers: list[Layer], stack: ExitStack) -> None:
+    """Watch a model that is not ours: its swarms where it has them, else its plain attention."""
+    modules = self_attentions(model)
+    if not modules:
+        kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
+        raise Unfit(f"{kind} has no self-attention that asks the attention interface")
+    for name, module in modules.items():
+        swarm = getattr(module, "swarm", None)
+        if isinstance(swarm, Swarm):
+            stack.enter_context(_instead(swarm, "mix", _swarming(name, layers)))
+        else:
+            stack.enter_context(_instead(module, "swarm", _Plain(name, layers)))
+    if record(model) is None:
+        configs = {id(m.config): m.config for m in modules.values()}
+        for config in configs.values():
+            stack.enter_context(_dispatched(config))
+
+
+@contextmanager
+def _dispatched(config: Any) -> Iterator[None]:
+    """Our attention function for the modules of a config."""
+    before = config._attn_implementation_internal
+    config._attn_implementation_internal = NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation_internal = before
+
+
+def _swarming(name: str, layers: list[Layer]) -> Callable[..., tuple[Tensor, Tensor]]:
+    def mix(flock: Flock, weights: bool) -> tuple[Tensor, Tensor]:
+        out, layer = _flocking(name, flock)
+        layers.append(layer)
+        return out.transpose(1, 2), layer.parts.weights
+
+    return mix
+
+
+class _Plain:
+    """Stands where a swarm would: softmax( s · q·k + other ), written out."""
+
+    now: Any = None
+
+    def __init__(self, name: str, layers: list[Layer]) -> None:
+        self.name, self.layers = name, layers
+
+    def attend(
+        self, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
+        scaling: float | None, dropout: float, more: dict[str, Any],
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        for term in FOREIGN:
+            if more.get(term) is not None and term != "position_bias":
+                raise Unfit(f"{self.name} has {term} in its scores")
+        H, N, M, d = q.shape[1], q.shape[2], k.shape[2], q.shape[-1]
+        k, v = spread(k, H).to(q.dtype), spread(v, H).to(q.dtype)
+        if scaling is not None:
+            q = q * (scaling * d**0.5)
+        kinds = understood(mask, N, M, is_causal(module, more))
+        other = more.get("position_bias", kinds.pop("other", None))
+        vis = Visibility.of(N, M, device=q.device, **{**WHOLE, **kinds})
+        parts = _plainly(q, k, vis.visible, other)
+        self.layers.append(_layer(self.name, parts, q, k, v, vis.visible))
+        return (parts.weights.to(v.dtype) @ v).transpose(1, 2), parts.weights
+
+
+WHOLE: dict[str, Any] = {"causal": False, "window": None, "n_global": 0, "mask": None}
+
+
+def _plainly(q: Tensor, k: Tensor, V: Tensor, other: Tensor | None) -> Parts:
+    base = (q @ k.mT).to(wide(q.dtype)) / q.shape[-1] ** 0.5
+    V = V.expand_as(base)
+    base, none = base.masked_fill(~V, 0), torch.zeros_like(base)
+    more = none if other is None else other.to(base.dtype).expand_as(base).masked_fill(~V, 0)
+    total = base + more
+    return Parts(base, none, none, none, more, total, masked_softmax(total, V))
