@@ -1,5 +1,7 @@
 """RQ4: do the rules help beside positions, windows and normalisers as they do alone?"""
 
+from recipes import TASKS
+
 from ascender.lab import Suite, grid
 from ascender.lab.verdict import Rule
 
@@ -9,7 +11,7 @@ SUITE = Suite(
     claim="The rules are orthogonal to positions, windows and normalisers.",
     claim_ko="규칙은 위치 표현, 윈도우, 정규화 방법과 독립적이다.",
     runs=grid(
-        {"listops-short": {"steps": 1000, "every": 200}},
+        {name: TASKS[name] for name in ("listops-short", "pylib")},
         variants=[
             "vanilla", *(f"vanilla+{p}" for p in BESIDE), "ascender",
             *(f"ascender+{p}" for p in BESIDE), "vanilla+entmax15", "ascender+entmax15",

@@ -8,7 +8,9 @@ TASKS = {
     "fewshot-digits": {"steps": 2500, "batch": 32, "every": 250},
     "distinct": {"steps": 600, "batch": 32, "every": 100},
     "grouping": {"steps": 600, "batch": 32, "every": 100},
-    "recall": {"steps": 1000, "batch": 32, "every": 100, "options": {"length": 32, "pairs": [4, 8]}},
+    "recall": {
+        "steps": 1000, "batch": 32, "every": 100, "options": {"length": 32, "pairs": [4, 8]},
+    },
     "listops-short": {"steps": 1000, "batch": 32, "every": 100},
     "listops": {
         "steps": 400, "batch": 16, "every": 100,

@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from ascender import AscenderAttention, Cache, Rules, asc_attention
 from ascender.attention import choose
 from ascender.checks import enter
+from ascender.insight import watching
 from ascender.neighbours import grid
 
 B, N, DIM, HEADS = 2, 23, 24, 3
@@ -27,6 +28,7 @@ VARIANTS = {
     "per-head k": {"k": [2, 5, 3]},
     "roles": {"roles": ["align", "sep", "coh"]},
     "raw": {"standardise": False},
+    "ungated": {"gates": False},
     "shared numbers": {"numbers": "shared", "roles": ["align", "sep", "all"]},
     "all shared": {"numbers": "shared", "geometry": "shared"},
 }
@@ -150,6 +152,19 @@ def test_roles_are_frozen():
         for rule in ("align", "sep", "coh"):
             size = getattr(parts, rule)[:, head].abs().max()
             assert (size > 0) == (rule == own), (head, rule)
+
+
+def test_without_gates_every_token_has_the_same():
+    """γ = ½ and η = 1 in every row; with gates they differ from row to row."""
+    for gates, same in ((False, True), (True, False)):
+        module = make(gates=gates)
+        with watching(module) as layers:
+            module(tokens())
+        geometry = layers[0].geometry
+        for rule, gate in (("align", 0.5), ("sep", 1.0), ("coh", 0.5)):
+            assert bool((geometry.gates[rule] == gate).all()) == same, (gates, rule)
+    names = dict(make(gates=False).named_parameters())
+    assert not {"alpha_align", "alpha_coh", "log_kappa"} & set(names)
 
 
 def test_shared_numbers_are_equal_numbers():

@@ -35,6 +35,7 @@ class AscenderAttention(Attention, Numbers, Source):
     qk_norm     queries and keys of one learned length a head: alignment then costs no width
     omega, tau  where ω and the kernel widths τ_sep, τ_coh start
     roles       None (every rule in every head), or one of align, sep, coh, all a head: frozen roles
+    gates       False: γ and η are the same for every token (½ and 1): only ω weighs a rule
     options     of the slot: position, normalizer, window, n_global, dropout, … (slot.Attention)
     """
 
@@ -47,8 +48,8 @@ class AscenderAttention(Attention, Numbers, Source):
         k: int | Sequence[int] = 16, geometry: str = "per_head", numbers: str = "per_head",
         qk_norm: bool = False, neighbours: str = "semantic", standardise: bool = True,
         separation_scope: str = "neighbours", local_scope: str = "visible",
-        roles: Sequence[str] | None = None, omega: float = 0.1, tau: float = 1.0,
-        **options: Any,
+        roles: Sequence[str] | None = None, gates: bool = True, omega: float = 0.1,
+        tau: float = 1.0, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(dim, heads, **options)
         check_heads(heads, geometry, numbers, roles)
@@ -59,7 +60,7 @@ class AscenderAttention(Attention, Numbers, Source):
         self.standardise = standardise
         self.separation_scope, self.local_scope = separation_scope, local_scope
         self.lam_align = self.lam_sep = self.lam_coh = 1.0
-        self.roles = None if roles is None else tuple(roles)
+        self.roles, self.gates = None if roles is None else tuple(roles), gates
 
         spaces = 1 if geometry == "shared" else heads
         self.U = nn.Linear(dim, spaces * d_z, bias=False)

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from ascender.rules import RULES, Rules
 
 BY_HEAD = ("per_head", "shared")
+OF_GATES = ("alpha_align", "alpha_coh", "log_kappa")
+OPEN = {"alpha_align": 0.0, "alpha_coh": 0.0, "kappa": 1e-12}  # η = 1 in any crowd that is there
 
 
 class Numbers:
@@ -19,10 +21,12 @@ class Numbers:
     as logarithms. λ are plain floats that a schedule sets.
 
     roles   None (every rule in every head), or one of align, sep, coh, all, none a head
+    gates   False: γ = ½ (its largest, at α = 0) and η = 1 for every token, and α and κ do not learn
     """
 
     k: int | tuple[int, ...]
     roles: Sequence[str] | None = None
+    gates: bool = True
     standardise: bool = True
     separation_scope: str = "neighbours"
     local_scope: str = "visible"
@@ -53,12 +57,13 @@ class Numbers:
 
     def starts(self) -> dict[str, float]:
         """Where the learned numbers start."""
-        return {
+        found = {
             **{f"omega_{rule}": self.omega for rule in RULES},
             "alpha_align": 1.0, "alpha_coh": 1.0,
             "log_tau_sep": math.log(self.tau), "log_tau_coh": math.log(self.tau),
             "delta": 0.2, "log_kappa": math.log(32.0), "log_tau_score": 0.0,
         }  # fmt: skip
+        return found if self.gates else {n: x for n, x in found.items() if n not in OF_GATES}
 
     def reset_numbers(self) -> None:
         """The numbers as they start."""
@@ -74,11 +79,14 @@ class Numbers:
 
     def rules(self) -> Rules:
         """The numbers as they are now."""
+        gates: dict[str, Any] = OPEN
+        if self.gates:
+            gates = {"alpha_align": self.alpha_align, "alpha_coh": self.alpha_coh,
+                     "kappa": self.log_kappa.exp()}  # fmt: skip
         return Rules(
-            **{f"omega_{rule}": self._omega(rule) for rule in RULES},
-            alpha_align=self.alpha_align, alpha_coh=self.alpha_coh,
+            **{f"omega_{rule}": self._omega(rule) for rule in RULES}, **gates,
             tau_sep=self.log_tau_sep.exp(), tau_coh=self.log_tau_coh.exp(),
-            delta=self.delta, kappa=self.log_kappa.exp(), tau_score=self.log_tau_score.exp(),
+            delta=self.delta, tau_score=self.log_tau_score.exp(),
             k=self.k, lam_align=self.lam_align, lam_sep=self.lam_sep, lam_coh=self.lam_coh,
             standardise=self.standardise, separation_scope=self.separation_scope,
             local_scope=self.local_scope,

@@ -16,6 +16,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -33,17 +34,33 @@ def measure(
     """{"call": MB as above, "process": MB of the whole process at its peak}, by a subprocess."""
     order: dict[str, object] = {"study": study, "candidate": candidate, "work": work}
     order |= {"n": problem.n, "causal": problem.causal, "threads": threads}
+    return fresh("ascender.bench.memory", order, f"{candidate} at N = {problem.n}")
+
+
+def fresh(module: str, order: dict[str, object], what: str) -> dict[str, float]:
+    """What `python -m module ORDER` prints as JSON, in a process that has done nothing else."""
     done = subprocess.run(
-        [sys.executable, "-m", "ascender.bench.memory", json.dumps(order)],
+        [sys.executable, "-m", module, json.dumps(order)],
         capture_output=True,
         text=True,
         env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"},
     )
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        raise RuntimeError(f"measuring the memory of {candidate} at N = {problem.n}: {last[0]}")
+        raise RuntimeError(f"measuring the memory of {what}: {last[0]}")
     found: dict[str, float] = json.loads(done.stdout)
     return found
+
+
+def used(call: Callable[[], object], there: int = 0) -> dict[str, float]:
+    """MB that a call takes at its peak, with the bytes that were there already; and of the whole
+    process."""
+    reset()
+    before = peak()
+    kept = call()
+    after = peak()
+    del kept
+    return {"call": (after - before + there) / 1e6, "process": after / 1e6}
 
 
 def peak() -> int:
@@ -70,13 +87,7 @@ def child(
     make = STUDIES[study][candidate].make
     make(Problem(min(n, SMALL), causal)).run(work)()
     job = make(Problem(n, causal))
-    run = job.run(work)
-    reset()
-    before = peak()
-    kept = run()
-    after = peak()
-    del kept
-    return {"call": (after - before + job.nbytes()) / 1e6, "process": after / 1e6}
+    return used(job.run(work), job.nbytes())
 
 
 if __name__ == "__main__":

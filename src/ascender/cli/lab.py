@@ -27,13 +27,20 @@ def list_suites(as_json: Json = False) -> None:
     from ascender.lab.suite import known, suite
 
     rows = {name: suite(name) for name in known()}
+    trials = {name: _trials(s) for name, s in rows.items()}
     if as_json:
-        print_json({name: {"claim": s.claim, "trials": len(s.runs)} for name, s in rows.items()})
+        print_json({n: {"claim": s.claim, "trials": trials[n]} for n, s in rows.items()})
         return
     table = Table("suite", "claim", "trials", title="suites")
     for name, s in rows.items():
-        table.add_row(name, escape(s.claim), str(len(s.runs)))
+        table.add_row(name, escape(s.claim), str(trials[name]))
     show(table)
+
+
+def _trials(made: Any) -> int:
+    """How many there are; what two suites of a bundle name is one."""
+    suites = made.made() if hasattr(made, "made") else [made]
+    return len({run.key for one in suites for run in one.runs})
 
 
 @app.command(epilog="Example: ascender lab run quick --out lab/quick --seeds 3")
@@ -50,6 +57,10 @@ def run(
         str | None, typer.Option(metavar="TIME", help="Only what fits: 30m, 2h, 1h30m.")
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
+    slurm: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="As sbatch has it: partition=cpu, account=me."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run what is not done yet, then show the table.
@@ -57,36 +68,47 @@ def run(
     A trial that is finished is not run again; one that crashes is tried once more and then
     reported. Stop it, kill it, start it twice: the same command ends with the same table.
     """
-    from ascender.lab.progress import watched
-    from ascender.lab.store import Store
+    from ascender.lab.bundle import places
     from ascender.lab.suite import suite as find
 
+    where = None if data_dir is None else str(data_dir)
+    good = True
     try:
-        made = find(suite)
-        if seeds is not None:
-            made = made.with_seeds(seeds)
-        store = Store(out)
-        who = _engine(engine, workers, address)
-        store.open(made)
-        for each in made.runs:
-            store.forgive(each.key)
-        where = None if data_dir is None else str(data_dir)
-        runs = _planned(made, store, budget, who.workers or 1, where)
-        with ended_by_sigterm(), watched(made, store, who.workers or 1, note) as tick:
-            who.go(store, runs, where, tick)
+        who = _engine(engine, workers, address, slurm)
+        for made, folder in places(find(suite), out, seeds):
+            good &= _run(made, folder, who, budget, where)
+            _show(made, folder, as_json)
     except KeyboardInterrupt:
         note("stopped; the same command goes on")
         raise typer.Exit(130) from None
     except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
+    if not good:
+        raise typer.Exit(1)
+
+
+def _run(made: Any, folder: Path, who: Any, budget: str | None, where: str | None) -> bool:
+    """A suite's trials, then its costs. Whether nothing failed."""
+    from ascender.lab import costs
+    from ascender.lab.progress import watched
+    from ascender.lab.store import Store
+
+    store = Store(folder)
+    store.open(made)
+    for each in made.runs:
+        store.forgive(each.key)
+    runs = _planned(made, store, budget, who.workers or 1, where)
+    with ended_by_sigterm():
+        with watched(made, store, who.workers or 1, note) as tick:
+            who.go(store, runs, where, tick)
+        if budget is None and costs.wanted(folder, made.costs):
+            costs.keep(folder, made.costs, costs.measure(made.costs, note))
     failed = {r.key: store.failures(r.key) for r in made.runs if not store.done(r.key)}
     for each in made.runs:
         if failed.get(each.key):
             note(f"failed: {each.task}, {each.variant}, seed {each.seed}: {failed[each.key][-1]}")
-    _show(made, store, as_json)
-    if any(failed.values()):
-        raise typer.Exit(1)
+    return not any(failed.values())
 
 
 @contextmanager
@@ -103,14 +125,27 @@ def ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _engine(name: str, workers: int | None, address: str | None) -> Any:
+def _engine(name: str, workers: int | None, address: str | None, slurm: list[str] | None) -> Any:
     from ascender.lab.engine import ENGINES
     from ascender.names import lookup
 
     kind = lookup("engine", name, ENGINES)
     if address is not None and name != "ray":
         raise ValueError(f"address = {address!r} with engine {name}; expected --engine ray")
+    if slurm and name != "slurm":
+        raise ValueError(f"--slurm {slurm[0]} with engine {name}; expected --engine slurm")
+    if name == "slurm":
+        return kind(workers, **dict(_setting(text) for text in slurm or ()))
     return kind(workers, address) if name == "ray" else kind(workers)
+
+
+def _setting(text: str) -> tuple[str, str | int]:
+    """--slurm partition=cpu: as sbatch names it; timeout_min is submitit's own."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise ValueError(f"--slurm {text!r}; expected NAME=VALUE such as partition=cpu")
+    own = name if name == "timeout_min" else f"slurm_{name}"
+    return own, int(value) if value.isdecimal() else value
 
 
 def _planned(made: Any, store: Any, budget: str | None, workers: int, where: str | None) -> Any:
@@ -137,14 +172,15 @@ def show_table(
     as_json: Json = False,
 ) -> None:
     """The table of what is done so far."""
-    from ascender.lab.store import Store
+    from ascender.lab.bundle import places
     from ascender.lab.suite import suite as find
 
     try:
-        made = find(suite)
+        found = places(find(suite), out, seeds)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="SUITE") from None
-    _show(made.with_seeds(seeds) if seeds else made, Store(out), as_json)
+    for made, folder in found:
+        _show(made, folder, as_json)
 
 
 @app.command(epilog="Example: ascender lab report lab/quick --lang both")
@@ -171,7 +207,8 @@ def report(
     """
     try:
         from ascender.demo import korean_font
-        from ascender.lab.report import fill
+        from ascender.lab.bundle import inside
+        from ascender.lab.report import fill, several
         from ascender.lab.report import report as make
         from ascender.lab.suite import suite as find
 
@@ -179,6 +216,8 @@ def report(
         made = None if suite is None else find(suite)
         if into:
             paths = [fill(path, folder, lang) for path in into]
+        elif suites := inside(folder):
+            paths = several(suites, out or folder / "report", lang, where)
         else:
             paths = make(folder, out or folder / "report", made, lang, where)
     except (ValueError, OSError, ModuleNotFoundError) as error:
@@ -193,12 +232,13 @@ def report(
         typer.echo(f"wrote {path}")
 
 
-def _show(made: Any, store: Any, as_json: bool) -> None:
+def _show(made: Any, folder: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
     from ascender.lab.judge import cells, compare
+    from ascender.lab.store import Store
 
-    records = store.records(made)
+    records = Store(folder).records(made)
     if not records:
         note("no trial is done yet")
         return

@@ -45,7 +45,7 @@ class Store:
                     f"{self.folder} holds the suite {there['name']!r}; expected {suite.name!r}, "
                     "or a new folder"
                 )
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        elif self.folder.exists() and any(p.name != TRIALS for p in self.folder.iterdir()):
             raise ValueError(f"{self.folder} holds other files; expected a new or empty folder")
         judged = {"claim": suite.claim, "baseline": suite.baseline, "rule": asdict(suite.rule),
                   "goals": dict(suite.goals)}  # fmt: skip

@@ -11,11 +11,13 @@ import hashlib
 import importlib.util
 import itertools
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ascender.lab.costs import Costs
 from ascender.lab.verdict import Rule
 from ascender.names import nearest
 from ascender.train import Run
@@ -29,6 +31,7 @@ class Suite:
     baseline          the variant that the others are compared with
     rule              when a difference is a win, a tie or a loss
     goals             quality, by task, for the steps, tokens and seconds to reach it
+    costs             what is measured of layers at length, after the trials (lab.costs)
     """
 
     name: str
@@ -38,14 +41,16 @@ class Suite:
     baseline: str = "vanilla"
     goals: Mapping[str, float] = field(default_factory=dict)
     claim_ko: str = ""
+    costs: Costs | None = None
 
     def __post_init__(self) -> None:
         keys = [run.key for run in self.runs]
         if not keys:
             raise ValueError(f"suite {self.name} has no runs; expected at least one")
-        twice = [run for run in self.runs if keys.count(run.key) > 1]
-        if twice:
-            raise ValueError(f"suite {self.name} has a run twice: {twice[0]}")
+        often = Counter(keys)
+        twice = next((run for run in self.runs if often[run.key] > 1), None)
+        if twice is not None:
+            raise ValueError(f"suite {self.name} has a run twice: {twice}")
 
     @property
     def key(self) -> str:
@@ -97,8 +102,8 @@ def known() -> dict[str, Path]:
     return found
 
 
-def suite(name: str) -> Suite:
-    """A suite by name, or by the path of its file."""
+def suite(name: str) -> Any:
+    """A suite, or a bundle of them (lab.bundle), by name or by the path of its file."""
     path = Path(name) if name.endswith(".py") else known().get(name)
     if path is None or not path.exists():
         names = list(known())
@@ -116,6 +121,6 @@ def suite(name: str) -> Suite:
     finally:
         sys.path.remove(str(path.parent))
     found = getattr(module, "SUITE", None)
-    if not isinstance(found, Suite):
-        raise ValueError(f"{path} has SUITE = {found!r}; expected a Suite")
+    if not isinstance(found, Suite) and not hasattr(found, "suites"):
+        raise ValueError(f"{path} has SUITE = {found!r}; expected a Suite, or a Bundle")
     return found

@@ -6,7 +6,8 @@ import hashlib
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -93,11 +94,9 @@ class Run:
             lookup(name, getattr(self, name), dict.fromkeys(allowed))
         for rule in self.losses:
             lookup("loss", rule, dict.fromkeys(RULES))
-        slot = variant(self.variant).fields(kind_of(self.task).position, self.heads)
-        try:  # fills the slot once, without memory: what does not fit says so now
-            AscenderConfig(**self._sizes(), **slot)
-        except Exception as error:
-            raise ValueError(f"variant {self.variant!r}: {error.__cause__ or error}") from None
+        sizes = (self.hidden, self.layers, self.heads)
+        if wrong := _unfit(self.variant, kind_of(self.task).position, sizes):
+            raise ValueError(f"variant {self.variant!r}: {wrong}")
 
     @classmethod
     def of(cls, task: str, **given: Any) -> Run:
@@ -116,18 +115,17 @@ class Run:
     def size(cls, name: str) -> dict[str, int]:
         """hidden, layers and heads of a preset: tiny, small, medium, large."""
         found = lookup("size", name, PRESETS)
-        names = ("hidden_size", "num_hidden_layers", "num_attention_heads")
-        return dict(zip(("hidden", "layers", "heads"), (found[n] for n in names), strict=True))
+        return dict(zip(("hidden", "layers", "heads"), (found[n] for n in SIZES), strict=True))
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A hash of all of it."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+        return _hash(asdict(self))
 
-    @property
+    @cached_property
     def cell(self) -> str:
         """A hash of all but the seed: runs that differ in nothing else share it."""
-        return replace(self, seed=0).key
+        return _hash({**asdict(self), "seed": 0})
 
     def make_task(self, data_dir: str | None = None) -> Task:
         """The task with its data, from `data_dir` where it reads files."""
@@ -138,16 +136,13 @@ class Run:
     def config(self, made: Task) -> AscenderConfig:
         """The model's: the same for every variant but for the slot."""
         return AscenderConfig(
-            **self._sizes(), dropout=self.dropout, label_smoothing=self.smoothing,
+            **_sizes(self.hidden, self.layers, self.heads),
+            dropout=self.dropout, label_smoothing=self.smoothing,
             initializer_range=(3 * self.hidden) ** -0.5,  # torch's own; 0.02 at a width of 1024
             is_encoder_decoder=made.head == "seq2seq",
             **{f"{rule}_loss": float(weight) for rule, weight in self.losses.items()},
             **variant(self.variant).fields(made.position, self.heads), **made.fields(),
         )  # fmt: skip
-
-    def _sizes(self) -> dict[str, int]:
-        names = ("hidden_size", "num_hidden_layers", "num_attention_heads")
-        return dict(zip(names, (self.hidden, self.layers, self.heads), strict=True))
 
     def make_model(self, made: Task) -> Any:
         """The task's head on the variant's model, drawn from the seed."""
@@ -164,6 +159,29 @@ class Run:
         muted = variant(self.variant).mute
         made = Schedule(**{r: off if r in muted else getattr(plain, r) for r in RULES})
         return Adaptive(made) if self.schedule == "adaptive" else made
+
+
+SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads")
+
+
+def _sizes(*sizes: int) -> dict[str, int]:
+    return dict(zip(SIZES, sizes, strict=True))
+
+
+@cache
+def _unfit(name: str, position: str, sizes: tuple[int, int, int]) -> str | None:
+    """Why a variant does not fit: its slot is filled once, without memory. A suite has hundreds
+    of runs, of a few variants."""
+    slot = variant(name).fields(position, sizes[-1])
+    try:
+        AscenderConfig(**_sizes(*sizes), **slot)
+    except Exception as error:
+        return str(error.__cause__ or error)
+    return None
+
+
+def _hash(fields: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _whole(x: Any) -> bool:

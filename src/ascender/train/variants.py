@@ -26,6 +26,7 @@ class Variant:
 
     options   of the attention        position    None: the task's
     mute      rules whose λ stays 0   roles       frozen, one rule a head in turn
+    share     layers in a row that go by the neighbours of the first
     """
 
     attention: str
@@ -34,6 +35,7 @@ class Variant:
     normalizer: str = "softmax"
     mute: tuple[str, ...] = ()
     roles: bool = False
+    share: int = 1
 
     def fields(self, task_position: str, heads: int) -> dict[str, Any]:
         """As an AscenderConfig has it."""
@@ -43,6 +45,7 @@ class Variant:
         return {
             "attention": self.attention, "attention_options": options,
             "position": self.position or task_position, "normalizer": self.normalizer,
+            "share_neighbours": self.share,
         }  # fmt: skip
 
 
@@ -67,6 +70,8 @@ VARIANTS: dict[str, tuple[Variant, str]] = {
     "no-coh": (Variant("ascender", mute=("coh",)), "all but cohesion"),
     "mute": (Variant("ascender", mute=RULES), "no rule: ascender's parameters, vanilla's scores"),
     "raw": (Variant("ascender", {"standardise": False}), "biases not standardised by row"),
+    "ungated": (Variant("ascender", {"gates": False}), "γ and η the same for every token"),
+    "reuse": (Variant("ascender", share=2), "every second layer goes by the list of the one below"),
     "shuffled": (Variant("shuffled"), "neighbours drawn at random: a control"),
     "shared": (
         Variant("ascender", {"geometry": "shared"}),

@@ -10,20 +10,21 @@ OUT/rows.jsonl scores.json suite.json   the raw rows: `ascender lab report OUT` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ascender.files import write
-from ascender.lab.report import drawing, figures, maps, table, words
+from ascender.lab.report import drawing, figures, maps, margins, table, words
+from ascender.lab.report import several as overviews
 from ascender.lab.report.methods import methods
 from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import Source, raw, read
 from ascender.lab.report.study import DRAWS, Study
-from ascender.lab.report.tables import tables
+from ascender.lab.report.tables import tables as usual
 from ascender.lab.suite import Suite
 
-__all__ = ["Study", "draw_all", "fill", "read", "report"]
+__all__ = ["Study", "draw_all", "fill", "read", "report", "several"]
 
 DRAW: dict[str, Callable[[Study, drawing.Words], Any]] = {
     "pareto": figures.pareto, "deltas": figures.deltas, "heads": figures.heads,
@@ -36,10 +37,31 @@ def report(
     data_dir: str | None = None, draws: int = DRAWS,
 ) -> list[Path]:  # fmt: skip
     """Write it; what was written, the page last."""
+    return written(Study.of(read(folder, suite), draws), out, lang, data_dir)
+
+
+def several(
+    folders: Sequence[Path], out: Path, lang: str = "en", data_dir: str | None = None,
+    draws: int = DRAWS,
+) -> list[Path]:  # fmt: skip
+    """A report for each suite that has a finished trial, and a page that leads to them."""
+    studies, paths = [], []
+    for folder in folders:
+        try:
+            study = Study.of(read(folder), draws)
+        except ValueError:
+            continue
+        studies.append(study)
+        paths += written(study, out / study.sheet.name, lang, data_dir)
+    if not studies:
+        raise ValueError(f"no finished trial in {', '.join(map(str, folders))}")
+    return [*paths, overviews.keep(studies, out, lang)]
+
+
+def written(study: Study, out: Path, lang: str, data_dir: str | None) -> list[Path]:
+    """Raw rows, tables, methods, figures and the page."""
     both = words.langs(lang)
-    source = read(folder, suite)
-    study = Study.of(source, draws)
-    written = _raw(source, out)
+    written = _raw(study.source, out)
     made = tables(study)
     for one in made:
         written.append(write(out / "tables" / f"{one.name}.csv", table.as_csv(one)))
@@ -78,6 +100,12 @@ def fill(path: Path, folder: Path, lang: str = "en", draws: int = DRAWS) -> Path
         return f"{mark[1]}{text.strip()}\n{mark[5]}"
 
     return write(path, MARK.sub(put, text))
+
+
+def tables(study: Study) -> list[table.Table]:
+    """All that the records have something for."""
+    more = [margins.inferiority(study), margins.costs(study)]
+    return [*usual(study), *(one for one in more if one.rows)]
 
 
 def _ending(lang: str) -> str:

@@ -27,11 +27,8 @@ class Drawn:
     captions: Mapping[str, str]
 
 
-def page(
-    study: Study, tables: Sequence[Table], figures: Sequence[Drawn],
-    left_out: Sequence[tuple[str, str]], files: Sequence[str], lang: str,
-) -> str:  # fmt: skip
-    """The page in one language, or in both."""
+def environment() -> Any:
+    """Jinja's, with everything escaped."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ModuleNotFoundError as missing:
@@ -39,15 +36,22 @@ def page(
             f'the page needs {missing.name}; expected: pip install "ascender-attention[lab]"',
             name=missing.name,
         ) from None
-    both = langs(lang)
-    places = {r["key"]: i for i, r in enumerate(study.records)}
-    made = Environment(
+    return Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+
+
+def page(
+    study: Study, tables: Sequence[Table], figures: Sequence[Drawn],
+    left_out: Sequence[tuple[str, str]], files: Sequence[str], lang: str,
+) -> str:  # fmt: skip
+    """The page in one language, or in both."""
+    both = langs(lang)
+    places = {r["key"]: i for i, r in enumerate(study.records)}
     said = {name: [pick(pair, one) for one in both] for name, pair in PAGE.items()}
     said["verdicts"] = [pick(PAGE["verdicts"], one, baseline=study.sheet.baseline) for one in both]
-    return made.get_template(TEMPLATE).render(
+    return environment().get_template(TEMPLATE).render(
         langs=both, say=said, sheet=study.sheet, claims=_claims(study, both),
         counts=_counts(study, places), sums=SUMS,
         verdicts={v: [pick(VERDICTS[v], one) for one in both] for v in SUMS},

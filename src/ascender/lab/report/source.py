@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ascender.lab.costs import FILE, Cost
+from ascender.lab.costs import read as measured
 from ascender.lab.judge import Record
 from ascender.lab.store import SHEET, Store
 from ascender.lab.suite import Suite
@@ -47,12 +49,13 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Source:
-    """A sheet, its records, and what went wrong, by the keys of the trials."""
+    """A sheet, its records, what went wrong, by the keys of the trials, and measured costs."""
 
     sheet: Sheet
     records: tuple[Record, ...]
     failures: Mapping[str, Sequence[str]]
     folder: Path
+    costs: Sequence[Cost] = ()
 
     @property
     def missing(self) -> list[str]:
@@ -84,7 +87,7 @@ def read(folder: Path, suite: Suite | None = None) -> Source:
         failures = {key: f for key in sheet.trials if (f := store.failures(key))}
     if not records:
         raise ValueError(f"{folder} has no finished trial of {sheet.name!r}; expected at least one")
-    return Source(sheet, tuple(records), failures, folder)
+    return Source(sheet, tuple(records), failures, folder, measured(folder)[0])
 
 
 def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str]]]:
@@ -117,7 +120,7 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def raw(source: Source) -> dict[str, str]:
-    """rows.jsonl, scores.json and suite.json: enough to make the report again."""
+    """rows.jsonl, scores.json, suite.json (and costs.json): enough to make the report again."""
     rows = [
         {**r, "test": {k: v for k, v in r["test"].items() if k != "scores"}} for r in source.records
     ]
@@ -130,4 +133,6 @@ def raw(source: Source) -> dict[str, str]:
     if source.sheet.given:
         text = json.dumps({**sheet, "failures": source.failures}, ensure_ascii=False, indent=1)
         made[SHEET] = text
+    if source.costs:
+        made[FILE] = (source.folder / FILE).read_text(encoding="utf-8")
     return made

@@ -21,6 +21,14 @@ TITLES: dict[str, dict[str, str]] = {
         "en": "What it costs",
         "ko": "비용",
     },
+    "inferiority": {
+        "en": "Who is not worse than the baseline",
+        "ko": "기준 변형보다 나쁘지 않은 것",
+    },
+    "costs": {
+        "en": "What a layer costs at length, measured",
+        "ko": "긴 길이에서 층 하나의 비용(측정값)",
+    },
     "further": {
         "en": "Slices of difficulty and further metrics",
         "ko": "난이도 구간과 그 밖의 지표",
@@ -62,6 +70,24 @@ NOTES: dict[str, dict[str, str]] = {
         "어텐션이 쓰는 연산 수이다. 메모리는 학습 프로세스의 최댓값이다. 초당 토큰 수와 시간은 "
         "나란히 돌아간 시행에서 잰 값이므로 참고용이다.",
     },
+    "inferiority": {
+        "en": "Not inferior: the whole 95% interval of the difference, paired by seed, lies above "
+        "the margin below the baseline (for an error: below the margin above it). Unproven is no "
+        "proof of being worse. FLOPs of the attentions, × the baseline's.",
+        "ko": "비열등: 같은 시드끼리 구한 차이의 95% 구간 전체가 기준 변형에서 허용 한계를 뺀 "
+        "값보다 위에 있다(오차 지표이면 반대 방향). 미입증은 더 나쁘다는 증명이 아니다. "
+        "FLOPs는 어텐션의 연산 수로, 기준 변형에 대한 배수이다.",
+    },
+    "costs": {
+        "en": "One attention layer with its projections on random tokens, one thread, the ratio to "
+        "the first variant in brackets. FLOPs are counted on the operators of a forward pass; "
+        "latency is its best time; tokens a second are of forward and backward; memory is the "
+        "peak of a training pass in a process of its own. Variants took turns within a length.",
+        "ko": "무작위 토큰에 대한 어텐션 층 하나(사영 포함), 스레드 하나, 괄호 안은 첫 변형에 대한 "
+        "배수이다. FLOPs는 순전파의 실제 연산에서 센 값, 지연 시간은 그 최단 시간이다. 초당 토큰 "
+        "수는 순전파와 역전파를 합한 값이고, 메모리는 별도 프로세스에서 잰 학습 1회의 최댓값이다. "
+        "변형들은 같은 길이 안에서 번갈아 측정했다.",
+    },
     "further": {
         "en": "Test scores by slice of difficulty, and metrics beside the main one. The floor is "
         "that of the whole task.",
@@ -98,6 +124,13 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "throughput": ("tokens a second", "초당 토큰 수"),
     "time": ("training, s", "학습 시간, 초"),
     "parameters": ("parameters", "매개변수"),
+    "margin": ("margin", "허용 한계"),
+    "flops_ratio": ("FLOPs, × {baseline}", "FLOPs, {baseline} 대비"),
+    "length": ("tokens", "토큰 수"),
+    "layer_flops": ("FLOPs, forward", "FLOPs(순전파)"),
+    "latency": ("latency, ms", "지연 시간, ms"),
+    "training_speed": ("tokens a second, training", "초당 토큰 수(학습)"),
+    "training_memory": ("peak memory, MB", "최대 메모리, MB"),
     "of": ("of", "항목"),
 }
 
@@ -107,6 +140,8 @@ VERDICTS: dict[str, tuple[str, str]] = {
     "loss": ("loss", "열세"),
     "unjudged": ("not judged", "판정 불가"),
     "baseline": ("baseline", "기준"),
+    "not_inferior": ("not inferior", "비열등"),
+    "unproven": ("unproven", "미입증"),
 }
 
 FIGURES: dict[str, dict[str, str]] = {
@@ -191,6 +226,7 @@ PAGE: dict[str, tuple[str, str]] = {
     "figures": ("Figures", "그림"),
     "methods": ("Methods", "방법"),
     "files": ("Files", "파일"),
+    "runs": ("trials done", "시행 완료"),
     "trials": ("Trials behind this number", "이 수치의 근거가 된 시행"),
     "close": ("close", "닫기"),
     "settings": ("settings", "설정"),

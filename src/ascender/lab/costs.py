@@ -1,0 +1,163 @@
+"""What a variant costs at lengths that are too long to train at here, measured.
+
+One attention layer (projections included) of each variant on random tokens, batch 1:
+
+    flops     of a forward pass, counted on the operators that run (bench.flops)
+    forward   milliseconds of it without gradients; training: forward and backward
+    memory    MB at the peak of a training pass, in a process of its own
+
+Variants take turns within a length, and the best turn of each counts, so that ratios to the
+baseline hold on a machine that others use too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ascender.bench.flops import count
+from ascender.bench.memory import fresh, used
+from ascender.bench.timing import FORWARD, TRAINING, Plan, best, machine
+from ascender.files import write
+from ascender.hf import AscenderConfig
+from ascender.train.variants import variant
+
+FILE = "costs.json"
+SMALL = 256  # tokens of the first, unmeasured call
+PLAN = Plan(repeats=5, at_least=0.5, at_most=240.0)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a suite wants measured: these variants at these lengths, the baseline first."""
+
+    variants: tuple[str, ...]
+    lengths: tuple[int, ...] = (1024, 2048, 4096)
+    hidden: int = 256
+    heads: int = 4
+    causal: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.variants or not self.lengths:
+            raise ValueError(
+                f"costs of {list(self.variants)} at {list(self.lengths)}; expected at least one "
+                "variant and one length"
+            )
+        for name in self.variants:
+            variant(name)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One variant at one length; MB are None where nobody measured them."""
+
+    variant: str
+    n: int
+    flops: int
+    forward_ms: float
+    training_ms: float
+    memory_mb: float | None
+
+
+def layer(name: str, hidden: int, heads: int) -> nn.Module:
+    """The attention of a variant, with the same weights every time."""
+    torch.manual_seed(0)
+    config = AscenderConfig(
+        hidden_size=hidden, num_hidden_layers=1, num_attention_heads=heads,
+        **variant(name).fields("none", heads),
+    )  # fmt: skip
+    return config.make_attention(config.make_position(), layer=0)
+
+
+def passes(name: str, n: int, order: Costs) -> dict[str, Callable[[], Any]]:
+    """A forward and a training pass over n random tokens."""
+    attention = layer(name, order.hidden, order.heads)
+    x = torch.randn(1, n, order.hidden, generator=torch.Generator().manual_seed(n))
+
+    @torch.no_grad()
+    def forward() -> Tensor:
+        found: Tensor = attention.eval()(x, causal=order.causal)
+        return found
+
+    def training() -> None:
+        attention.train().zero_grad()
+        attention(x, causal=order.causal).square().mean().backward()
+
+    return {FORWARD: forward, TRAINING: training}
+
+
+def measure(
+    order: Costs, say: Callable[[str], None] = lambda line: None, plan: Plan = PLAN,
+    memory: bool = True,
+) -> list[Cost]:  # fmt: skip
+    """Every variant at every length, one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return [row for n in order.lengths for row in _at(n, order, say, plan, memory)]
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _at(n: int, order: Costs, say: Callable[[str], None], plan: Plan, memory: bool) -> list[Cost]:
+    made = {name: passes(name, n, order) for name in order.variants}
+    seconds: dict[str, dict[str, float]] = {}
+    for work in (FORWARD, TRAINING):
+        say(f"costs: {work} at {n} tokens")
+        for name in made:
+            made[name][work]()
+        seconds[work] = best({name: calls[work] for name, calls in made.items()}, plan)
+    found = []
+    for name, calls in made.items():
+        MB = _memory(name, n, order, say) if memory else None
+        ms = {work: round(1e3 * seconds[work][name], 3) for work in seconds}
+        found.append(Cost(name, n, count(calls[FORWARD]), ms[FORWARD], ms[TRAINING], MB))
+    return found
+
+
+def _memory(name: str, n: int, order: Costs, say: Callable[[str], None]) -> float:
+    say(f"costs: memory of {name} at {n} tokens")
+    what = {"name": name, "n": n, "order": asdict(order)}
+    return round(fresh("ascender.lab.costs", what, f"{name} at {n} tokens")["call"], 3)
+
+
+def child(name: str, n: int, order: dict[str, Any]) -> dict[str, float]:
+    """What the process of its own does."""
+    torch.set_num_threads(1)
+    lists = {name: tuple(order[name]) for name in ("variants", "lengths")}
+    given = Costs(**{**order, **lists})
+    passes(name, min(n, SMALL), given)[TRAINING]()
+    return used(passes(name, n, given)[TRAINING])
+
+
+def keep(folder: Path, order: Costs, rows: Sequence[Cost]) -> Path:
+    """Beside the trials."""
+    sheet = {"order": asdict(order), "machine": machine(), "rows": [asdict(row) for row in rows]}
+    return write(folder / FILE, json.dumps(sheet, indent=1) + "\n")
+
+
+def read(folder: Path) -> tuple[list[Cost], dict[str, Any]]:
+    """(rows, the sheet they are from); nothing where nothing was measured."""
+    path = folder / FILE
+    if not path.exists():
+        return [], {}
+    sheet: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return [Cost(**row) for row in sheet["rows"]], sheet
+
+
+def wanted(folder: Path, order: Costs | None) -> bool:
+    """Whether there is something to measure that is not there."""
+    return order is not None and read(folder)[1].get("order") != json.loads(
+        json.dumps(asdict(order))
+    )
+
+
+if __name__ == "__main__":
+    print(json.dumps(child(**json.loads(sys.argv[1]))))

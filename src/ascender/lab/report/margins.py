@@ -1,0 +1,62 @@
+"""Two tables for a claim of efficiency: who is not worse, and what it costs where it is long."""
+
+from __future__ import annotations
+
+from ascender.lab.report.study import Study
+from ascender.lab.report.table import Cell, Table
+from ascender.lab.report.tables import NONE, keys, number, short, span
+from ascender.lab.verdict import not_inferior
+
+
+def inferiority(study: Study) -> Table:
+    """Whether a variant is at most the suite's margin worse than the baseline, and its attention
+    FLOPs beside it. No rows where the suite has no margin."""
+    margin = study.sheet.rule.margin
+    rows = []
+    for cell in study.cells if margin else ():
+        c, base = study.judged.get((cell.task, cell.variant)), study.base(cell.task)
+        if c is None or base is None or c.by_seed.interval is None:
+            continue
+        common = sorted(set(cell.seeds) & set(base.seeds))
+        mine = keys(cell, base, seeds=common)
+        within, higher = c.by_seed.interval, bool(cell.records[0]["higher"])
+        fits = not_inferior(within, margin, higher)
+        flops = cell.mean(FLOPS) / base.mean(FLOPS)
+        rows.append((
+            Cell(cell.task), Cell(cell.variant, keys(cell)), Cell(str(len(common)), mine),
+            Cell(f"{number(c.by_seed.mean, True)} {span(within, True)}", mine,
+                 {"mean": c.by_seed.mean, "low": within.low, "high": within.high}),
+            Cell(number(margin), (), {"": margin}),
+            Cell("not_inferior" if fits else "unproven", mine), _ratio(flops, mine),
+        ))  # fmt: skip
+    columns = ("task", "variant", "n", "difference", "margin", "verdict", "flops_ratio")
+    return Table("inferiority", columns, tuple(rows), study.sheet.baseline)
+
+
+FLOPS = "attention_flops_an_example"
+
+
+def costs(study: Study) -> Table:
+    """One attention layer of each variant at length, × the baseline's at the same length."""
+    rows = []
+    found = study.source.costs
+    for row in found:
+        base = next(r for r in found if r.n == row.n)
+        tokens, usual = (1e3 * r.n / r.training_ms for r in (row, base))
+        cells = [Cell(row.variant), Cell(f"{row.n:,}", (), {"": row.n})]
+        for x, b in (
+            (row.flops, base.flops), (row.forward_ms, base.forward_ms), (tokens, usual),
+            (row.memory_mb, base.memory_mb),
+        ):  # fmt: skip
+            cells.append(NONE if x is None or b is None else _beside(x, x / b))
+        rows.append(tuple(cells))
+    columns = ("variant", "length", "layer_flops", "latency", "training_speed", "training_memory")
+    return Table("costs", columns, tuple(rows), found[0].variant if found else "")
+
+
+def _beside(x: float, ratio: float) -> Cell:
+    return Cell(f"{short(x)} ({ratio:.2f}×)", (), {"mean": x, "ratio": ratio})
+
+
+def _ratio(x: float, mine: tuple[str, ...]) -> Cell:
+    return Cell(f"{x:.2f}×", mine, {"": x})

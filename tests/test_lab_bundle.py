@@ -1,0 +1,177 @@
+"""Suites together: trials shared, costs measured, a margin kept to, pages that lead to each."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from typer.testing import CliRunner
+
+import lab_cases as cases
+from ascender.bench.flops import count
+from ascender.bench.timing import Plan
+from ascender.cli import app
+from ascender.lab import Bundle, Costs, Suite, grid
+from ascender.lab import bundle as bundles
+from ascender.lab import costs as measured
+from ascender.lab.report import Study, margins, read, report, several
+from ascender.lab.suite import suite
+
+ROOT = Path(__file__).resolve().parents[1]
+SIZE = {"hidden": 16, "layers": 1, "heads": 2, "steps": 2, "batch": 2, "every": 2}
+ONCE = Plan(repeats=1, at_least=0.0, at_most=30.0)
+
+
+def test_every_suite_of_the_paper_is_there():
+    paper = suite("paper")
+    assert isinstance(paper, Bundle)
+    assert {"accuracy", "efficiency", "compatibility", "ablation", "length"} <= set(paper.suites)
+    made = paper.made()
+    assert [one.name for one in made] == list(paper.suites)
+    assert all(one.claim_ko for one in made)
+
+
+def test_suites_of_a_bundle_share_their_trials(tmp_path, monkeypatch):
+    runs = grid({"distinct": SIZE}, variants=["vanilla", "ascender"], seeds=1)
+    two = {
+        "a": Suite("a", "One.", runs[:1]),
+        "b": Suite("b", "Both.", runs),
+    }
+    monkeypatch.setattr(bundles, "suite", two.__getitem__)
+    found = bundles.places(Bundle("both", "All.", ("a", "b")), tmp_path)
+    assert [(s.name, folder.name) for s, folder in found] == [("a", "a"), ("b", "b")]
+    stores = [folder for _, folder in found]
+    (stores[0] / "trials" / "key").mkdir()
+    assert (stores[1] / "trials" / "key").is_dir()
+    assert not (stores[1] / "trials").readlink().is_absolute(), "the folder could not be moved"
+    single = bundles.places(two["b"], tmp_path / "alone")
+    assert single == [(two["b"], tmp_path / "alone")]
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "suite.json").write_text("{}")
+    with pytest.raises(ValueError, match="holds a single suite; expected a new folder"):
+        bundles.places(Bundle("both", "All.", ("a", "b")), tmp_path / "alone")
+
+
+def test_a_bundle_is_run_and_reported(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(
+            "from ascender.lab import Suite, grid\n"
+            f"SUITE = Suite('{name}', 'Claim of {name}.', grid({{'distinct': {{**{SIZE}, "
+            "'options': {'crowd': 13, 'most': 5}}}, ['vanilla', 'ascender'], 2))\n"
+        )
+    (tmp_path / "all.py").write_text(
+        "from pathlib import Path\nfrom ascender.lab import Bundle\n"
+        "here = Path(__file__).parent\n"
+        "SUITE = Bundle('all', 'Everything.', tuple(str(here / n) for n in ('one.py', 'two.py')))\n"
+    )
+    out = tmp_path / "out"
+    run = CliRunner().invoke(
+        app, ["lab", "run", str(tmp_path / "all.py"), "--out", str(out), "--seeds", "1",
+              "--workers", "1"],
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    records = list((out / "trials").glob("*/record.json"))
+    assert len(records) == 2, "the second suite runs nothing again"
+    assert "Claim of one" in run.output
+    assert "Claim of two" in run.output
+    shown = CliRunner().invoke(app, ["lab", "report", str(out)])
+    assert shown.exit_code == 0, shown.output
+    page = (out / "report" / "index.html").read_text()
+    for name in ("one", "two"):
+        assert f'href="{name}/index.html"' in page
+        assert (out / "report" / name / "index.html").exists()
+        assert (out / "report" / name / "rows.jsonl").exists()
+
+
+def test_nothing_to_report_is_said(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        cases.store(tmp_path / name, [], name=name)
+    with pytest.raises(ValueError, match="no finished trial in"):
+        several([tmp_path / "one", tmp_path / "two"], tmp_path / "report")
+
+
+def test_costs_are_counted_on_what_runs(tmp_path):
+    order = Costs(("vanilla", "ascender+window=8"), (512, 1024), hidden=16, heads=2)
+    rows = measured.measure(order, plan=ONCE, memory=False)
+    assert [(r.variant, r.n) for r in rows] == [(v, n) for n in (512, 1024) for v in order.variants]
+    vanilla = [r for r in rows if r.variant == "vanilla"]
+    x = torch.zeros(1, 2, 1024, 8)
+    attention = count(lambda: F.scaled_dot_product_attention(x, x, x))
+    assert vanilla[1].flops == attention + 4 * 2 * 1024 * 16 * 16
+    window = [r.flops for r in rows if r.variant != "vanilla"]
+    assert window[1] < 2.5 * window[0], "linear in the length"
+    assert vanilla[1].flops > 3 * vanilla[0].flops
+    assert all(r.forward_ms > 0 and r.training_ms > 0 for r in rows)
+    measured.keep(tmp_path, order, rows)
+    assert measured.read(tmp_path)[0] == rows
+    assert not measured.wanted(tmp_path, order)
+    assert measured.wanted(tmp_path, replace(order, lengths=(64,)))
+    assert not measured.wanted(tmp_path, None)
+    with pytest.raises(ValueError, match="at least one variant and one length"):
+        Costs((), (64,))
+    with pytest.raises(ValueError, match="unknown variant 'vanila'"):
+        Costs(("vanila",))
+
+
+def test_memory_is_of_a_process_of_its_own():
+    order = Costs(("vanilla",), (512,), hidden=16, heads=2)
+    MB = measured._memory("vanilla", 512, order, lambda line: None)
+    assert 0.1 < MB < 200
+
+
+def test_a_margin_and_costs_are_in_the_report(tmp_path):
+    made = [
+        cases.record("distinct", v, s, gain=g)
+        for s in range(5)
+        for v, g in (("vanilla", 0.0), ("ascender", -0.002), ("coh", -0.2))
+    ]
+    rule = {"higher": True, "alpha": 0.05, "smallest": 0.0, "margin": 0.06}
+    folder = cases.store(tmp_path / "lab", made, rule=rule)
+    order = Costs(("vanilla", "ascender"), (64,))
+    rows = [measured.Cost("vanilla", 64, 100, 2.0, 4.0, 10.0),
+            measured.Cost("ascender", 64, 150, 3.0, 8.0, None)]  # fmt: skip
+    measured.keep(folder, order, rows)
+    study = Study.of(read(folder), 50)
+    table = margins.inferiority(study)
+    verdicts = {row[1].text: row[5].text for row in table.rows}
+    assert verdicts == {"ascender": "not_inferior", "coh": "unproven"}
+    ratios = {row[1].text: row[6].data[""] for row in table.rows}
+    assert ratios["ascender"] == pytest.approx(3.4 / 2.1)
+    ascender = next(row for row in margins.costs(study).rows if row[0].text == "ascender")
+    assert [cell.text for cell in ascender[2:]] == [
+        "150 (1.50×)", "3 (1.50×)", "8k (0.50×)", "–",
+    ]  # fmt: skip
+    report(folder, tmp_path / "report", lang="both", draws=50)
+    again = tmp_path / "again"
+    report(tmp_path / "report", again, lang="en", draws=50)
+    for name in ("costs", "inferiority"):
+        one, two = (folder / "tables" / f"{name}.csv" for folder in (tmp_path / "report", again))
+        assert one.read_text() == two.read_text()
+    assert "not inferior" in (tmp_path / "report" / "tables" / "inferiority.md").read_text()
+    assert "비열등" in (tmp_path / "report" / "tables" / "inferiority.ko.md").read_text()
+    no_margin = cases.store(tmp_path / "none", made)
+    assert margins.inferiority(Study.of(read(no_margin), 50)).rows == ()
+
+
+def test_slurm_is_told_what_sbatch_is(tmp_path):
+    from ascender.cli.lab import _engine, _setting
+
+    assert _setting("partition=cpu") == ("slurm_partition", "cpu")
+    assert _setting("timeout_min=30") == ("timeout_min", 30)
+    assert _engine("slurm", 3, None, ["account=me"]).options == {"slurm_account": "me"}
+    for wrong, expected in (("partition", "expected NAME=VALUE"), ("=x", "expected NAME=VALUE")):
+        with pytest.raises(ValueError, match=expected):
+            _setting(wrong)
+    with pytest.raises(ValueError, match="expected --engine slurm"):
+        _engine("local", None, None, ["account=me"])
+
+
+def test_the_raw_rows_of_a_store_say_what_was_ordered(tmp_path):
+    order = Costs(("vanilla",), (64,))
+    path = measured.keep(tmp_path, order, [measured.Cost("vanilla", 64, 1, 1.0, 1.0, 1.0)])
+    sheet = json.loads(path.read_text())
+    assert sheet["order"]["lengths"] == [64]
+    assert sheet["machine"]["threads"] >= 1
