@@ -1,6 +1,8 @@
 """FLOPs: the counter against products done by hand, the formulas against the counter."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,7 +10,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from ascender.backends import folded, token
+from ascender.backends import folded, slim, token
 from ascender.backends.bags import Lists
 from ascender.bench import flops
 from ascender.bench.candidates import CANDIDATES
@@ -120,6 +122,28 @@ def test_a_wrong_formula_is_noticed():
     assert flops.windowed(SMALL, False, window) == counted
     for wrong in ("shared", "local", "reuse"):
         assert flops.windowed(SMALL, False, replace(window, **{wrong: True})) != counted
+
+
+def formulas():
+    """The table of docs/method.md: call → expression."""
+    text = (Path(__file__).parents[1] / "docs" / "method.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| (\w+) \| `([^`]+)` \|$", text, re.M))
+
+
+@pytest.mark.parametrize("p", [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("name", [*formulas(), "folded_shared"])
+def test_the_table_of_the_method_is_what_runs(name, p, monkeypatch):
+    monkeypatch.setattr(token, "threaded", lambda y: True)
+    shared = name.endswith("_shared")
+    D = p.d + (0 if shared else p.d) + p.d_z + 1
+    letters = {
+        "N": p.n, "H": p.H, "G": 1 if shared else p.H, "d": p.d, "d_z": p.d_z, "d_a": p.d_a, "k": p.k, "D": D,
+        "e": p.d if slim.serves(D, p.d, p.n, p.n) else D, "W": p.window_pairs,
+    }  # fmt: skip
+    counted = count(CANDIDATES[name].make(p).run(FORWARD))
+    formula = formulas()[name.removesuffix("_shared")]
+    assert eval(formula, {}, letters) == counted
+    assert eval(formula, {}, {**letters, "d": p.d + 1}) != counted
 
 
 def test_linear_in_n_where_it_should_be():
