@@ -137,7 +137,8 @@ def test_the_table_of_the_method_is_what_runs(name, p, monkeypatch):
     shared = name.endswith("_shared")
     D = p.d + (0 if shared else p.d) + p.d_z + 1
     letters = {
-        "N": p.n, "H": p.H, "G": 1 if shared else p.H, "d": p.d, "d_z": p.d_z, "d_a": p.d_a, "k": p.k, "D": D,
+        "N": p.n, "H": p.H, "G": 1 if shared else p.H, "d": p.d, "d_z": p.d_z,
+        "d_a": p.d_a, "k": p.k, "D": D,
         "e": p.d if slim.serves(D, p.d, p.n, p.n) else D, "W": p.window_pairs,
     }  # fmt: skip
     counted = count(CANDIDATES[name].make(p).run(FORWARD))
