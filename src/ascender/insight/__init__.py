@@ -6,6 +6,13 @@ output, layers = capture(loaded.model, input_ids=ids)
 """
 
 from ascender.insight.capture import Geometry, Layer, capture, has_rules, muted, watching
+from ascender.insight.contribution import Contribution, contributions
+from ascender.insight.grouping import grouping
 from ascender.insight.loading import Loaded, load
+from ascender.insight.measure import measure
+from ascender.insight.roles import agreement, roles
 
-__all__ = ["Geometry", "Layer", "Loaded", "capture", "has_rules", "load", "muted", "watching"]
+__all__ = [
+    "Contribution", "Geometry", "Layer", "Loaded", "agreement", "capture", "contributions",
+    "grouping", "has_rules", "load", "measure", "muted", "roles", "watching",
+]  # fmt: skip

@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from ascender.insight.capture import Layer, capture
 
 SOURCES = ("z", "near", "attention", "hidden")
-SHUFFLES = 5
-STARTS = 10  # of k-means
+SHUFFLES = 1  # of the labels, an example
+STARTS = 5  # of k-means
 LEVEL = 0.95
 IGNORED = -100
 
@@ -74,7 +74,7 @@ def clustered(
         if k < 2:
             continue
         for name, t, graph in of:
-            x = t[b].double()
+            x = t[b].double().cpu()
             if graph:
                 told = spectral(x[at][:, at].numpy(), k, seed)
             else:
@@ -98,7 +98,7 @@ def sources(
 
 
 def kmeans(x: Float[np.ndarray, "N f"], k: int, seed: int = 0) -> Int[np.ndarray, "N"]:
-    """The best of ten starts."""
+    """The best of five starts."""
     try:
         from sklearn.cluster import KMeans
     except ModuleNotFoundError:

@@ -54,8 +54,14 @@ class Store:
         write(sheet, json.dumps({
             "name": suite.name, "claim_ko": suite.claim_ko, "key": suite.key, **judged,
             "fixed": there.get("fixed", now) if stands else now,
-            "trials": [run.key for run in suite.runs],
+            "insight": suite.insight, "trials": [run.key for run in suite.runs],
         }, ensure_ascii=False, indent=1))  # fmt: skip
+
+    @property
+    def insight(self) -> bool:
+        """Whether the suite run here has its models measured."""
+        sheet = self.folder / SHEET
+        return sheet.exists() and bool(json.loads(sheet.read_text("utf-8")).get("insight"))
 
     def place(self, key: str) -> Path:
         return self.folder / TRIALS / key

@@ -29,6 +29,7 @@ class Suite:
     baseline          the variant that the others are compared with
     rule              when a difference is a win, a tie or a loss
     goals             quality, by task, for the steps, tokens and seconds to reach it
+    insight           whether every trained model is measured (insight.measure) for its record
     """
 
     name: str
@@ -38,6 +39,7 @@ class Suite:
     baseline: str = "vanilla"
     goals: Mapping[str, float] = field(default_factory=dict)
     claim_ko: str = ""
+    insight: bool = False
 
     def __post_init__(self) -> None:
         keys = [run.key for run in self.runs]

@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from ascender.insight import measure
 from ascender.lab.store import Store
 from ascender.train import Run, train
 from ascender.train.folder import RECORD
@@ -28,7 +29,8 @@ def trial(folder: str, run: str | dict[str, Any], data_dir: str | None = None) -
         if (out / RECORD).exists():
             return {"key": key, "state": "done", "error": ""}
         try:
-            train(made, out, resume=True, data_dir=data_dir)
+            look = measure if store.insight else None
+            train(made, out, resume=True, data_dir=data_dir, measure=look)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             said = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"

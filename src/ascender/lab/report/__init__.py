@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ascender.files import write
-from ascender.lab.report import drawing, figures, maps, table, words
+from ascender.lab.report import drawing, figures, heads, maps, table, words
+from ascender.lab.report.insight import insight_tables, measured
 from ascender.lab.report.methods import methods
 from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import Source, raw, read
@@ -26,9 +27,11 @@ from ascender.lab.suite import Suite
 __all__ = ["Study", "draw_all", "fill", "read", "report"]
 
 DRAW: dict[str, Callable[[Study, drawing.Words], Any]] = {
-    "pareto": figures.pareto, "deltas": figures.deltas, "heads": figures.heads,
-    "length": figures.length, "curves": figures.curves, "omega": figures.omegas,
+    "pareto": figures.pareto, "deltas": figures.deltas, "heads": heads.heads,
+    "roles": heads.roles, "grouping": heads.grouping, "length": figures.length,
+    "curves": figures.curves, "omega": figures.omegas,
 }  # fmt: skip
+MEASURED = ("roles", "grouping")  # of suites that ask for it; else there is nothing to miss
 
 
 def report(
@@ -40,7 +43,7 @@ def report(
     source = read(folder, suite)
     study = Study.of(source, draws)
     written = _raw(source, out)
-    made = tables(study)
+    made = all_tables(study)
     for one in made:
         written.append(write(out / "tables" / f"{one.name}.csv", table.as_csv(one)))
         for each in both:
@@ -56,6 +59,14 @@ def report(
     return [*written, write(out / "index.html", text)]
 
 
+def all_tables(study: Study) -> list[table.Table]:
+    """Of the records, and of what was measured of the models."""
+    return [
+        *tables(study),
+        *insight_tables(measured(study), study.sheet.baseline, study.sheet.rule),
+    ]
+
+
 MARK = re.compile(r"(<!-- lab: (\S+) (\S+) -->\n)(.*?)(<!-- /lab -->)", re.DOTALL)
 
 
@@ -63,7 +74,7 @@ def fill(path: Path, folder: Path, lang: str = "en", draws: int = DRAWS) -> Path
     """Bring the tables of a document up to date: those between <!-- lab: SUITE TABLE --> and
     <!-- /lab --> that are of this suite."""
     study = Study.of(read(folder, None), draws)
-    made = {one.name: one for one in tables(study)}
+    made = {one.name: one for one in all_tables(study)}
     text = path.read_text(encoding="utf-8")
     asked = [name for _, suite, name, _, _ in MARK.findall(text) if suite == study.sheet.name]
     lacks = [name for name in asked if name not in made]
@@ -102,10 +113,12 @@ def draw_all(
     say = drawing.words(lang)
     names: dict[str, Any] = {"baseline": study.sheet.baseline, "variant": study.ruled()}
 
-    def keep(name: str, figure: Any, **more: Any) -> None:
+    def keep(name: str, figure: Any, caption: str = "", **more: Any) -> None:
         paths.extend(drawing.save(figure, folder, name))
         svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
-        captions = {k: v.format(**{**names, **more}) for k, v in words.FIGURES[name].items()}
+        captions = {
+            k: v.format(**{**names, **more}) for k, v in words.FIGURES[caption or name].items()
+        }
         drawn.append(Drawn(name, svg, captions))
 
     with drawing.style():
@@ -116,10 +129,11 @@ def draw_all(
             left_out.append(_why("no_model", error=error))
         for name, draw in DRAW.items():
             figure = draw(study, say)
-            if figure is None:
+            if figure is not None:
+                seen = name == "heads" and any(m.ruled for m in measured(study))
+                keep(name, figure, "heads_measured" if seen else "")
+            elif name not in MEASURED:
                 left_out.append(_left_out(name))
-            else:
-                keep(name, figure)
     return drawn, left_out, paths
 
 
