@@ -5,7 +5,7 @@
   "share", "moved", "whole"  by layer, head and term or rule (insight.contribution); the last two
                              only where there are rules
   "omega"                    ω by rule, layer and head
-  "score"                    the task's score of these examples: "" as it is, "sep" with it muted
+  "score"                    the task's score of 256 examples: "" as it is, "sep" with it muted
   "grouping"                 [{"of", "layer", "n", "nmi": [mean, low, high], "ari": …,
                                "chance": [nmi, ari]}]           (insight.grouping)
 }
@@ -30,6 +30,7 @@ from ascender.rules import RULES
 from ascender.tasks import Batch, Task
 
 EXAMPLES, BATCH = 32, 16
+SCORED = 256  # examples of "score": a pass each, no clusters
 LENGTH = 128  # tokens of a stretch of source, at most
 PLACES = 4
 
@@ -46,7 +47,7 @@ def measure(
     found["omega"] = omegas(model, made.share.shape[1])
     if tokenizer is None:
         say("scores with a rule muted")
-        found["score"] = scores(model, task, n)
+        found["score"] = scores(model, task, max(n, SCORED))
     with_groups = [pair for pair in labelled(model, task, tokenizer, n) if pair[1] is not None]
     if with_groups:
         say("groups of tokens")
