@@ -12,6 +12,10 @@ from ascender.cli.terminal import Json, count, note, print_json, progress, show
 
 app = typer.Typer()
 
+# What a terminal has no room for; the files have it.
+LEFT_OUT = ("task", "interval", "chance_ari", "p", "share_align", "share_sep", "share_coh",
+            "share_other")  # fmt: skip
+
 
 @app.command(
     epilog="Example: ascender insight runs/a0 runs/a1 --against runs/v0 --against runs/v1 --out out"
@@ -128,9 +132,11 @@ def _shown(one: Any, lang: str) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
+    kept = [i for i, column in enumerate(one.columns) if column not in LEFT_OUT]
+    heads = one.heads(lang)
     table = Table(title=one.title(lang))
-    for head in one.heads(lang):
-        table.add_column(escape(head))
+    for i in kept:
+        table.add_column(escape(heads[i]))
     for row in one.texts(lang):
-        table.add_row(*(escape(text) for text in row))
+        table.add_row(*(escape(row[i]) for i in kept))
     return table

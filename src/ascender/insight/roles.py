@@ -6,8 +6,8 @@ they are matched first: Hungarian assignment, the least Σ ‖a_i − b_π(i)‖
 
 agreement   r = correlation of a_i and b_π(i) over heads and entries, each less its mean over the
             heads of its own seed: do heads differ from one another in the same way?
-null        the same with every entry of b permuted over the heads and matched again: what
-            matching alone makes of it
+null        the same with the heads of all seeds dealt to the seeds anew, at random, and matched
+            again: what matching alone makes of heads like these
 roles       k-means over the heads of all layers and seeds, k by the largest silhouette; one role
             where none reaches 0.25 (no structure: Kaufman and Rousseeuw 1990). A role has the name
             of the rules that move 5 % of its attention or more, most first; else "base".
@@ -94,17 +94,22 @@ def agreement(
 ) -> Agreement:
     """Of the heads of one layer, over all pairs of seeds."""
     rng = np.random.default_rng(seed)
-    pairs = list(combinations(seeds, 2))
-    r = [matched_correlation(a, b) for a, b in pairs]
-    if not pairs or any(x is None for x in r):
-        return Agreement(None, None, None, len(pairs))
-    null = np.array([
-        [matched_correlation(a, rng.permuted(b, axis=0)) or 0.0 for a, b in pairs]
-        for _ in range(draws)
-    ]).mean(1)  # fmt: skip
-    mean = float(np.mean([x for x in r if x is not None]))
-    p = (1 + int((null >= mean - 1e-12).sum())) / (1 + draws)
-    return Agreement(mean, float(null.mean()), p, len(pairs))
+    pairs = len(seeds) * (len(seeds) - 1) // 2
+    r = _mean_r(seeds)
+    if r is None:
+        return Agreement(None, None, None, pairs)
+    pool = np.concatenate([s - s.mean(0) for s in seeds])
+    dealt = (np.split(rng.permutation(pool), len(seeds)) for _ in range(draws))
+    null = np.array([_mean_r(some) or 0.0 for some in dealt])
+    p = (1 + int((null >= r - 1e-12).sum())) / (1 + draws)
+    return Agreement(r, float(null.mean()), p, pairs)
+
+
+def _mean_r(seeds: Sequence[np.ndarray]) -> float | None:
+    """Mean r over pairs of seeds; None where there is no pair, or one without an r."""
+    r = [matched_correlation(a, b) for a, b in combinations(seeds, 2)]
+    known = [x for x in r if x is not None]
+    return float(np.mean(known)) if r and len(known) == len(r) else None
 
 
 def matched_correlation(

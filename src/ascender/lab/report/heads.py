@@ -183,8 +183,7 @@ def group_bars(found: Sequence[Measured], baseline: str, say: Words) -> Figure:
         for i, (variant, m) in enumerate(of.items()):
             shift = (i - (len(of) - 1) / 2) * wide
             _bars(axis, m, places, shift, wide, look[variant].colour, say)
-        axis.set_xticks(range(len(places)), [f"{say(f'of_{a}')}\n{b}" for a, b in places])
-        axis.tick_params(axis="x", length=0)
+        _two_rows(axis, places, say)
         axis.set_xlim(-0.6, len(places) - 0.4)
         axis.set_ylim(0, 1.02)
         axis.set_title(cut(task, 40), loc="left", weight="bold")
@@ -192,6 +191,15 @@ def group_bars(found: Sequence[Measured], baseline: str, say: Words) -> Figure:
         axis.set_xlabel(say("source"))
     legend(figure, axes)
     return figure
+
+
+def _two_rows(axis: Axes, places: Sequence[tuple[str, int]], say: Words) -> None:
+    """Layers below the bars, and below their middle what is clustered."""
+    axis.set_xticks(range(len(places)), [str(layer) for _, layer in places])
+    of = {name: [x for x, (a, _) in enumerate(places) if a == name] for name, _ in places}
+    middle = [np.mean(x) + 1e-3 for x in of.values()]  # where a tick is, matplotlib has no other
+    axis.set_xticks(middle, [f"\n{say(f'of_{name}')}" for name in of], minor=True)
+    axis.tick_params(axis="x", which="both", length=0)
 
 
 def _bars(
@@ -212,5 +220,5 @@ def _bars(
         if reach is not None:
             axis.errorbar(x + shift, s.mean, yerr=reach, color="black", elinewidth=0.9, capsize=2)
         axis.plot([x + shift - wide * 0.45, x + shift + wide * 0.45], [chance] * 2, ls=":",
-                  label=say("chance"), **{**FINE, "lw": 1.4, "color": "#555555"})  # fmt: skip
+                  label=say("chance"), **{**FINE, "lw": 1.6, "color": "black"})  # fmt: skip
         label = ""

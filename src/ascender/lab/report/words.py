@@ -108,11 +108,11 @@ NOTES: dict[str, dict[str, str]] = {
     "agreement": {
         "en": "Heads of a layer are matched between every two seeds (Hungarian assignment on "
         "their contributions); r is the correlation of matched heads about the layer's mean. "
-        "By chance: the same with every number permuted over the heads and matched again; "
-        "p is how often that is as large, of 1,000.",
+        "By chance: the same with the heads of all seeds dealt anew to the seeds; p is how often "
+        "that is as large, of 1,000 times.",
         "ko": "두 시드마다 한 층의 헤드를 기여에 대해 헝가리안 방법으로 짝지었다. r은 층 평균을 뺀 "
-        "뒤 짝지은 헤드끼리의 상관이다. 우연은 수치를 헤드 사이에서 뒤섞고 다시 짝지은 값이고, p는 "
-        "1,000번 중 그만큼 커지는 비율이다.",
+        "뒤 짝지은 헤드끼리의 상관이다. 우연은 모든 시드의 헤드를 시드에 무작위로 다시 "
+        "나누어 준 값이고, p는 1,000번 중 그만큼 커지는 비율이다.",
     },
     "grouping": {
         "en": "Clusters against the true groups of an example's tokens, mean over test examples "
@@ -127,8 +127,8 @@ NOTES: dict[str, dict[str, str]] = {
         "시드에 대한 평균 ± 표준편차와 95% t 구간이다. z는 잠재 좌표의 k-평균, near는 이웃 "
         "그래프의 스펙트럼 군집, attention은 가중치의 스펙트럼 군집, hidden은 층이 읽는 상태의 "
         "k-평균이고 마지막 번호는 모델을 떠나는 상태이다. 우연은 레이블을 섞은 값이다. NMI의 "
-        "차이는 같은 시드끼리 {baseline}의 같은 항목과, z와 near는 그 hidden과 견주었고, p는 대응표본 t "
-        "검정을 이 표에 대해 홀름 방법으로 보정한 값이다.",
+        "차이는 같은 시드끼리 {baseline}의 같은 항목과, z와 near는 그 hidden과 견주었고, p는 "
+        "대응표본 t 검정을 이 표에 대해 홀름 방법으로 보정한 값이다.",
     },
 }
 
@@ -236,8 +236,8 @@ FIGURES: dict[str, dict[str, str]] = {
         "below it how much of the head's attention lies elsewhere with the rule muted in its layer "
         "(total variation). Means over seeds, heads matched between them by their contributions.",
         "ko": "그림 4. 헤드의 역할 분담: {variant}의 층과 헤드별 ω, 그 아래는 그 층에서 규칙을 "
-        "껐을 때 헤드의 어텐션이 다른 곳으로 가는 양(전변동 거리). 기여에 따라 헤드를 짝지은 뒤의 시드 "
-        "평균이다.",
+        "껐을 때 헤드의 어텐션이 다른 곳으로 가는 양(전변동 거리). 기여에 따라 헤드를 짝지은 "
+        "뒤의 시드 평균이다.",
     },
     "roles": {
         "en": "Roles of heads: those of all layers and seeds of {variant}, clustered by their "
