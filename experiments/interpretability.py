@@ -5,14 +5,16 @@
 Every model is measured after training (ascender.insight): what each rule does in each head, which
 roles heads take and whether seeds agree on them, and whether latent coordinates z, neighbourhoods,
 attention and states find the true groups of tokens: clusters (grouping), digits (fewshot-digits),
-classes of Python's tokens (pylib). Sizes are those of `accuracy`, steps fewer: some ten minutes on
-two cores.
+classes of Python's tokens (pylib). Recipes are those of the other suites, fewshot-digits with fewer
+steps: about twenty minutes on two cores.
 
 The claim holds on a task where, in the table "Interpretability and grouping", z or the neighbours
 of some layer win against the states that the same layer of vanilla reads, and attention in no
 layer loses against vanilla's; and where p of "Do seeds agree" is below 0.05 in some layer. The
 first layer's states are the inputs themselves: what they give away is no merit of a model.
 """
+
+from recipes import TASKS
 
 from ascender.lab import Suite, grid
 from ascender.lab.verdict import Rule
@@ -25,13 +27,9 @@ SUITE = Suite(
     "역할은 시드 사이에 일치한다.",
     runs=grid(
         {
-            "grouping": {"steps": 500, "every": 100},
-            "fewshot-digits": {
-                "steps": 800, "batch": 32, "every": 200, "options": {"unlabelled": 4},
-            },
-            "pylib": {
-                "steps": 400, "batch": 16, "every": 200, "options": {"length": 128, "blocks": 200},
-            },
+            "grouping": TASKS["grouping"],
+            "fewshot-digits": {**TASKS["fewshot-digits"], "steps": 1000},
+            "pylib": TASKS["pylib"],
         },
         variants=["vanilla", "ascender"],
         seeds=5,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -54,16 +54,14 @@ def insight(
         from ascender.lab.report.words import langs
 
         langs(lang)
-        found, names = [], {}
+        groups = [_loaded(given, task, data_dir) for given in (models, against) if given]
+        if len({group[0].variant for group in groups}) < len(groups):
+            raise ValueError(
+                f"--against is {groups[0][0].variant} like the models; expected another variant"
+            )
         with progress() as say:
-            for folders in filter(None, (models, against or [])):
-                made, mine = _measured(folders, task, examples, data_dir, say)
-                if made.variant in names:
-                    raise ValueError(
-                        f"--against is {made.variant} like the models; expected another variant"
-                    )
-                found.append(made)
-                names[made.variant] = mine
+            found = [_measured(group, examples, say) for group in groups]
+        names = {group[0].variant: [m.name for m in group] for group in groups}
         baseline = found[-1].variant if against else ""
         tables = looked.made_of(found, baseline)
         if out is not None:
@@ -79,25 +77,25 @@ def insight(
         show(_shown(one, "ko" if lang == "ko" else "en"))
 
 
-def _measured(
-    folders: Sequence[Path], task: str | None, n: int, data_dir: Path | None,
-    say: Callable[[str], None],
-) -> tuple[Any, list[str]]:  # fmt: skip
-    """(what was found of models that are seeds of one variant, their names)."""
-    from ascender.insight import load, measure
-    from ascender.lab.report.insight import Measured
+class _Given(NamedTuple):
+    """A model, what it reads, by which tokenizer (None: the task's), and what it is called."""
 
-    seeds, found, names = [], [], []
-    variants: dict[str, None] = {}
+    name: str
+    variant: str
+    seed: int
+    model: Any
+    task: Any
+    tokenizer: Any
+
+
+def _loaded(folders: Sequence[Path], task: str | None, data_dir: Path | None) -> list[_Given]:
+    """Models that are seeds of one variant."""
+    from ascender.insight import load
+
+    found = []
     for i, folder in enumerate(folders):
         loaded = load(folder, say=note)
         run = loaded.run or {}
-        variants[str(run.get("variant", loaded.name))] = None
-        if len(variants) > 1:
-            raise ValueError(
-                f"models of {' and '.join(variants)}; expected seeds of one variant, others with "
-                "--against"
-            )
         made, own = _task(task, run, data_dir)
         tokenizer = None if own else loaded.tokenizer
         if not own and (tokenizer is None or made.name != "pylib"):
@@ -105,13 +103,30 @@ def _measured(
                 f"{loaded.name} was not trained on {made.name}; expected --task "
                 f"{run.get('task', 'pylib')}" + (" or pylib" if tokenizer and run else "")
             )
-        seeds.append(int(run.get("seed", i)))
-        say(f"measuring {loaded.name}")
-        found.append(measure(loaded.model, made, tokenizer, n, say=say))
-        names.append(loaded.name)
+        variant = str(run.get("variant", loaded.name))
+        seed = int(run.get("seed", i))
+        found.append(_Given(loaded.name, variant, seed, loaded.model, made, tokenizer))
+    variants, seeds = list(dict.fromkeys(m.variant for m in found)), [m.seed for m in found]
+    if len(variants) > 1:
+        raise ValueError(
+            f"models of {' and '.join(variants)}; expected seeds of one variant, others with "
+            "--against"
+        )
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"models of seeds {seeds}; expected each seed once")
-    return Measured(made.name, next(iter(variants)), tuple(seeds), (), tuple(found)), names
+    return found
+
+
+def _measured(group: Sequence[_Given], n: int, say: Callable[[str], None]) -> Any:
+    from ascender.insight import measure
+    from ascender.lab.report.insight import Measured
+
+    found = []
+    for m in group:
+        say(f"measuring {m.name}")
+        found.append(measure(m.model, m.task, m.tokenizer, n, say=say))
+    seeds = tuple(m.seed for m in group)
+    return Measured(group[0].task.name, group[0].variant, seeds, (), tuple(found))
 
 
 def _task(name: str | None, run: dict[str, Any], data_dir: Path | None) -> tuple[Any, bool]:

@@ -7,12 +7,12 @@ output, layers = capture(loaded.model, input_ids=ids)
 
 from ascender.insight.capture import Geometry, Layer, capture, has_rules, muted, watching
 from ascender.insight.contribution import Contribution, contributions
-from ascender.insight.grouping import grouping
+from ascender.insight.grouping import groups_found
 from ascender.insight.loading import Loaded, load
-from ascender.insight.measure import measure
-from ascender.insight.roles import agreement, roles
+from ascender.insight.measuring import measure
+from ascender.insight.roles import agreement, roles_of
 
 __all__ = [
     "Contribution", "Geometry", "Layer", "Loaded", "agreement", "capture", "contributions",
-    "grouping", "has_rules", "load", "measure", "muted", "roles", "watching",
+    "groups_found", "has_rules", "load", "measure", "muted", "roles_of", "watching",
 ]  # fmt: skip

@@ -43,12 +43,11 @@ class Found:
     chance_ari: Float[np.ndarray, "n"]
 
 
-def grouping(
-    model: nn.Module, examples: Iterable[tuple[Mapping[str, Any], Int[Tensor, "B N"]]],
-    seed: int = 0,
-) -> list[Found]:  # fmt: skip
-    """Of a model over (inputs, groups) in batches; groups < 0: none. An example with fewer than
-    two groups is skipped."""
+def groups_found(
+    model: nn.Module, examples: Iterable[tuple[Mapping[str, Any], Tensor]], seed: int = 0
+) -> list[Found]:
+    """Of a model over (inputs, groups (B, N)) in batches; groups < 0: none. An example with fewer
+    than two groups is skipped."""
     rng = np.random.default_rng(seed)
     found: dict[tuple[str, int], list[tuple[float, ...]]] = {}
     for inputs, groups in examples:

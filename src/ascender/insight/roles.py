@@ -122,7 +122,7 @@ def matched_correlation(
     return float((x * y).sum()) / size if size > 1e-12 else None
 
 
-def roles(heads: Float[np.ndarray, "n f"], seed: int = 0) -> Roles:
+def roles_of(heads: Float[np.ndarray, "n f"], seed: int = 0) -> Roles:
     """Of heads, by their vectors; the last three entries are the attention their rules move."""
     which, silhouette = _clustered(heads, seed)
     order = np.argsort(-np.bincount(which), kind="stable")  # the commonest role first

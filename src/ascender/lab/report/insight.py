@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ascender.insight.contribution import TERMS
-from ascender.insight.roles import Roles, agreement, aligned, roles, vectors
+from ascender.insight.roles import Roles, agreement, aligned, roles_of, vectors
 from ascender.lab.report.study import Study
 from ascender.lab.report.table import Cell, Table
 from ascender.lab.report.tables import (
@@ -61,7 +61,7 @@ class Measured:
     @cached_property
     def roles(self) -> Roles:
         """Of all heads of all seeds: by seed, layer and head."""
-        return roles(np.concatenate([v.reshape(-1, v.shape[-1]) for v in self.vectors]))
+        return roles_of(np.concatenate([v.reshape(-1, v.shape[-1]) for v in self.vectors]))
 
     def mean(self, values: Sequence[np.ndarray]) -> np.ndarray:
         """Over seeds, of numbers by layer and head, heads matched."""

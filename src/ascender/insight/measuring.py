@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from ascender.insight import python_words
 from ascender.insight.capture import has_rules, muted
 from ascender.insight.contribution import Contribution, contributions
-from ascender.insight.grouping import Found, grouping, mean_interval
+from ascender.insight.grouping import Found, groups_found, mean_interval
 from ascender.rules import RULES
 from ascender.tasks import Batch, Task
 
@@ -51,7 +51,7 @@ def measure(
     with_groups = [pair for pair in labelled(model, task, tokenizer, n) if pair[1] is not None]
     if with_groups:
         say("groups of tokens")
-    return {**found, "grouping": [_told(f) for f in grouping(model, with_groups, seed)]}
+    return {**found, "grouping": [_told(f) for f in groups_found(model, with_groups, seed)]}
 
 
 def labelled(
