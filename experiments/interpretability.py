@@ -10,7 +10,7 @@ steps: about twenty minutes on two cores.
 
 The claim holds on a task where, in the table "Interpretability and grouping", z or the neighbours
 of some layer win against the states that the same layer of vanilla reads, and attention in no
-layer loses against vanilla's; and where p of "Do seeds agree" is below 0.05 in some layer. The
+layer loses against vanilla's; and where p of "Do seeds agree", row all, is below 0.05. The
 first layer's states are the inputs themselves: what they give away is no merit of a model.
 """
 

@@ -25,7 +25,7 @@ from ascender.insight import (
 )
 from ascender.insight import grouping as gr
 from ascender.insight.contribution import Tally, covariances, real_rows, temperature, without
-from ascender.insight.roles import aligned, match, matched_correlation, vectors
+from ascender.insight.roles import aligned, layer_agreement, match, matched_correlation, vectors
 from ascender.lab.report import drawing
 from ascender.rules import RULES
 from ascender.tasks import task
@@ -226,6 +226,21 @@ def test_agreement_is_beyond_chance_only_where_there_is_some():
         agreement([rng.normal(size=(4, 3)) for _ in range(3)], draws=99).p for _ in range(20)
     ]  # fmt: skip
     assert 0.25 < np.mean(ps) < 0.75  # of heads drawn alike p is uniform
+
+
+def test_layers_agree_where_they_differ_alike():
+    rng = np.random.default_rng(0)
+    spots = rng.normal(size=(3, 1, 4))
+    alike = [spots + 0.3 * rng.normal(size=(3, 5, 4)) for _ in range(3)]
+    found = layer_agreement(alike, draws=99)
+    assert found.r > 0.8
+    assert found.p == 0.01
+    a, b = (s.mean(1) - s.mean((0, 1)) for s in alike[:2])
+    by_hand = (a * b).sum() / math.sqrt((a**2).sum() * (b**2).sum())
+    assert layer_agreement(alike[:2], draws=9).r == pytest.approx(by_hand)
+    turned = [alike[0], alike[1][::-1], alike[2][[1, 0, 2]]]
+    assert layer_agreement(turned, draws=99).p > 0.05
+    assert layer_agreement([s[:1] for s in alike]).r is None
 
 
 def test_agreement_without_pairs_or_differences():

@@ -10,9 +10,10 @@ from ascender.insight.contribution import Contribution, contributions
 from ascender.insight.grouping import groups_found
 from ascender.insight.loading import Loaded, load
 from ascender.insight.measuring import measure
-from ascender.insight.roles import agreement, roles_of
+from ascender.insight.roles import agreement, layer_agreement, roles_of
 
 __all__ = [
     "Contribution", "Geometry", "Layer", "Loaded", "agreement", "capture", "contributions",
-    "groups_found", "has_rules", "load", "measure", "muted", "roles_of", "watching",
+    "groups_found", "has_rules", "layer_agreement", "load", "measure", "muted", "roles_of",
+    "watching",
 ]  # fmt: skip

@@ -8,6 +8,8 @@ agreement   r = correlation of a_i and b_π(i) over heads and entries, each less
             heads of its own seed: do heads differ from one another in the same way?
 null        the same with the heads of all seeds dealt to the seeds anew, at random, and matched
             again: what matching alone makes of heads like these
+layers      the same question of layers, which are not exchangeable: r of the layers' mean vectors,
+            less their mean over layers; null: the heads of each seed dealt to its layers anew
 roles       k-means over the heads of all layers and seeds, k by the largest silhouette; one role
             where none reaches 0.25 (no structure: Kaufman and Rousseeuw 1990). A role has the name
             of the rules that move 5 % of its attention or more, most first; else "base".
@@ -15,7 +17,7 @@ roles       k-means over the heads of all layers and seeds, k by the largest sil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -32,8 +34,8 @@ NAMED = 0.05  # attention that a rule moves, for its name
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of one layer: mean r over pairs of seeds, the mean of the null's, and how often the null's
-    mean is as large: p = (1 + #{null ≥ r}) / (1 + draws). None where heads do not differ."""
+    """Of one layer, or of layers: mean r over pairs of seeds, the mean of the null's, and how often
+    the null's is as large: p = (1 + #{null ≥ r}) / (1 + draws). None where nothing differs."""
 
     r: float | None
     null: float | None
@@ -94,30 +96,54 @@ def agreement(
 ) -> Agreement:
     """Of the heads of one layer, over all pairs of seeds."""
     rng = np.random.default_rng(seed)
-    pairs = len(seeds) * (len(seeds) - 1) // 2
-    r = _mean_r(seeds)
-    if r is None:
-        return Agreement(None, None, None, pairs)
     pool = np.concatenate([s - s.mean(0) for s in seeds])
     dealt = (np.split(rng.permutation(pool), len(seeds)) for _ in range(draws))
-    null = np.array([_mean_r(some) or 0.0 for some in dealt])
-    p = (1 + int((null >= r - 1e-12).sum())) / (1 + draws)
-    return Agreement(r, float(null.mean()), p, pairs)
+    return _against(seeds, dealt, matched_correlation)
 
 
-def _mean_r(seeds: Sequence[np.ndarray]) -> float | None:
-    """Mean r over pairs of seeds; None where there is no pair, or one without an r."""
-    r = [matched_correlation(a, b) for a, b in combinations(seeds, 2)]
-    known = [x for x in r if x is not None]
-    return float(np.mean(known)) if r and len(known) == len(r) else None
+def layer_agreement(
+    seeds: Sequence[Float[np.ndarray, "L H f"]], draws: int = DRAWS, seed: int = 0
+) -> Agreement:
+    """Whether layers differ in the same way, over all pairs of seeds."""
+    rng = np.random.default_rng(seed)
+
+    def dealt(s: np.ndarray) -> np.ndarray:
+        return rng.permutation(s.reshape(-1, s.shape[-1])).reshape(s.shape).mean(1)
+
+    anew = ([dealt(s) for s in seeds] for _ in range(draws))
+    return _against([s.mean(1) for s in seeds], anew, correlation)
+
+
+def _against(
+    seeds: Sequence[np.ndarray], null: Iterable[Sequence[np.ndarray]],
+    r: Callable[[np.ndarray, np.ndarray], float | None],
+) -> Agreement:  # fmt: skip
+    """Mean r over pairs of seeds, beside that of the null's draws."""
+
+    def mean(of: Sequence[np.ndarray]) -> float | None:
+        found = [r(a, b) for a, b in combinations(of, 2)]
+        known = [x for x in found if x is not None]
+        return float(np.mean(known)) if found and len(known) == len(found) else None
+
+    pairs, here = len(seeds) * (len(seeds) - 1) // 2, mean(seeds)
+    if here is None:
+        return Agreement(None, None, None, pairs)
+    there = np.array([mean(some) or 0.0 for some in null])
+    p = (1 + int((there >= here - 1e-12).sum())) / (1 + len(there))
+    return Agreement(here, float(there.mean()), p, pairs)
 
 
 def matched_correlation(
     a: Float[np.ndarray, "H f"], b: Float[np.ndarray, "H f"]
 ) -> float | None:  # fmt: skip
     """r of the matched heads; None where those of a or b are all alike."""
+    y = b - b.mean(0)
+    return correlation(a, y[match(a - a.mean(0), y)])
+
+
+def correlation(a: Float[np.ndarray, "n f"], b: Float[np.ndarray, "n f"]) -> float | None:
+    """r of rows about their means; None where those of a or b are all alike."""
     x, y = (t - t.mean(0) for t in (a, b))
-    y = y[match(x, y)]
     size = float(np.sqrt((x**2).sum() * (y**2).sum()))
     return float((x * y).sum()) / size if size > 1e-12 else None
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ascender.insight.contribution import TERMS
-from ascender.insight.roles import Roles, agreement, aligned, roles_of, vectors
+from ascender.insight.roles import Roles, agreement, aligned, layer_agreement, roles_of, vectors
 from ascender.lab.report.study import Study
 from ascender.lab.report.table import Cell, Table
 from ascender.lab.report.tables import (
@@ -176,13 +176,16 @@ def agreements(found: Sequence[Measured], baseline: str) -> Table:
     for m in found:
         if not m.ruled or len(m.seeds) < 2:
             continue
-        for layer in range(len(m.vectors[0])):
-            a = agreement([v[layer] for v in m.vectors])
+        made = {
+            str(layer + 1): agreement([v[layer] for v in m.vectors])
+            for layer in range(len(m.vectors[0]))
+        }
+        for layer, a in {**made, "all": layer_agreement(m.vectors)}.items():
             shown = [NONE, NONE, NONE]
             if a.r is not None and a.null is not None:
                 two = [Cell(effect(x), m.keys, {"": x}) for x in (a.r, a.null)]
                 shown = [*two, p_cell(a.p, m.keys)]
-            rows.append((Cell(m.task), Cell(m.variant, m.keys), Cell(str(layer + 1)),
+            rows.append((Cell(m.task), Cell(m.variant, m.keys), Cell(layer),
                          Cell(str(a.pairs), m.keys), *shown))  # fmt: skip
     return _table("agreement", columns, rows, baseline)
 

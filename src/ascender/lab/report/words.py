@@ -109,10 +109,12 @@ NOTES: dict[str, dict[str, str]] = {
         "en": "Heads of a layer are matched between every two seeds (Hungarian assignment on "
         "their contributions); r is the correlation of matched heads about the layer's mean. "
         "By chance: the same with the heads of all seeds dealt anew to the seeds; p is how often "
-        "that is as large, of 1,000 times.",
+        "that is as large, of 1,000 times. All: the same of the layers' means, heads dealt anew to "
+        "the layers of their seed.",
         "ko": "두 시드마다 한 층의 헤드를 기여에 대해 헝가리안 방법으로 짝지었다. r은 층 평균을 뺀 "
         "뒤 짝지은 헤드끼리의 상관이다. 우연은 모든 시드의 헤드를 시드에 무작위로 다시 "
-        "나누어 준 값이고, p는 1,000번 중 그만큼 커지는 비율이다.",
+        "나누어 준 값이고, p는 1,000번 중 그만큼 커지는 비율이다. all은 층 평균에 대한 값으로, "
+        "우연은 시드 안에서 헤드를 층에 다시 나누어 준 값이다.",
     },
     "grouping": {
         "en": "Clusters against the true groups of an example's tokens, mean over test examples "
