@@ -11,6 +11,6 @@ SUITE = Bundle(
     claim="RQ1 to RQ4, the ablations and the lengths, with one set of trials.",
     claim_ko="RQ1–RQ4, 절제 실험, 길이 실험을 하나의 시행 집합으로.",
     suites=(
-        "accuracy", "efficiency", "compatibility", "ablation", "length",
+        "accuracy", "efficiency", "interpretability", "compatibility", "ablation", "length",
     ),
 )  # fmt: skip

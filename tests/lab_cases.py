@@ -8,6 +8,7 @@ VARIANTS = ("vanilla", "ascender", "align", "sep", "coh")
 TASKS = {"fewshot-digits": ("accuracy", True, 0.2), "distinct": ("accuracy", True, 1 / 12)}
 GAINS = {"vanilla": 0.0, "ascender": 0.08, "align": 0.01, "sep": 0.05, "coh": -0.04}
 FLOPS = {"vanilla": 2.1e6, "ascender": 3.4e6, "align": 3.1e6, "sep": 3.2e6, "coh": 2.9e6}
+RULES = ("align", "sep", "coh")
 EXAMPLES, LAYERS, HEADS, STEPS = 211, 2, 3, (40, 80, 120)
 
 
@@ -33,6 +34,7 @@ def record(task, variant, seed, gain=None, options=None, higher=True, **more):
         }
         for t in STEPS
     ]  # fmt: skip
+    measured = insight(rng, ruled)
     seconds = 10 + 3 * ruled + float(rng.random())
     return {
         "key": f"{task[:3]}-{variant}-{seed}-{len(options or {})}{sum((options or {}).values())}",
@@ -51,8 +53,29 @@ def record(task, variant, seed, gain=None, options=None, higher=True, **more):
         "judging_seconds": 1.0, "tokens": 120 * 16 * 25, "tokens_a_second": 48000 / seconds,
         "peak_memory_mb": 300.0 + 20 * ruled, "processes": 1,
         "versions": {"python": "3.11", "torch": "2.13"},
-        "hardware": {"machine": "x86_64", "cores": 2, "threads": 1, "device": "cpu"}, **more,
+        "hardware": {"machine": "x86_64", "cores": 2, "threads": 1, "device": "cpu"},
+        "insight": measured, **more,
     }  # fmt: skip
+
+
+def insight(rng, ruled):
+    """What insight.measure finds."""
+    share = rng.dirichlet(np.ones(5), (LAYERS, HEADS))
+    found = {"rows": 64, "names": ["a", "b"], "share": share.round(4).tolist(), "omega": {},
+             "score": {"": 0.5}}  # fmt: skip
+    if ruled:
+        moved = lambda: (0.3 * rng.random((LAYERS, HEADS, 3))).round(4).tolist()  # noqa: E731
+        found |= {"moved": moved(), "whole": moved()}
+        found["omega"] = {r: rng.random((LAYERS, HEADS)).round(4).tolist() for r in RULES}
+        found["score"] |= {r: round(0.5 - 0.1 * rng.random(), 4) for r in RULES}
+    of = [("z", 1), ("z", 2), ("near", 1), ("near", 2)] if ruled else []
+    of += [("attention", 1), ("attention", 2), ("hidden", 1), ("hidden", 2), ("hidden", 3)]
+    found["grouping"] = [
+        {"of": name, "layer": layer, "n": 32, "nmi": [round(0.5 + 0.2 * rng.random(), 4), 0.4, 0.8],
+         "ari": [round(0.4 + 0.2 * rng.random(), 4), 0.3, 0.7], "chance": [0.1, 0.001]}
+        for name, layer in of
+    ]  # fmt: skip
+    return found
 
 
 def records(tasks=tuple(TASKS), variants=VARIANTS, seeds=3):

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import lab_cases as cases
 from ascender.cli import app
-from ascender.lab.report import DRAW, Study, drawing, figures, fill, maps, read, report
+from ascender.lab.report import DRAW, Study, drawing, figures, fill, heads, maps, read, report
 from ascender.lab.report.methods import ITEMS, methods
 from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import raw
@@ -535,7 +535,8 @@ def test_no_rules_no_heads(tmp_path):
     found = study(tmp_path, cases.records(variants=("vanilla",), seeds=2))
     say = drawing.words("en")
     assert found.ruled() is None
-    assert figures.heads(found, say) is None
+    assert heads.heads(found, say) is None
+    assert heads.roles(found, say) is None
     assert figures.omegas(found, say) is None
     assert figures.deltas(found, say) is None
 
@@ -615,3 +616,96 @@ def test_the_readme_has_the_table_of_its_rows(page, lang, tmp_path):
     (tmp_path / "none.md").write_text("nothing")
     with pytest.raises(ValueError, match=r"asks for nothing \(no line <!-- lab: quick TABLE -->"):
         fill(tmp_path / "none.md", ROOT / "docs/lab/quick")
+
+
+# --- what was measured of the models
+
+
+def test_measured_numbers_are_the_records(made):
+    folder, _, records = made
+    of = groups(records)
+    rule = ("align", "sep", "coh")
+    found = rows(folder / "report" / "tables" / "contribution.csv")
+    assert len(found) == 2 * 4 * 3 * 3  # tasks, variants with rules, rules, two layers and all
+    for row in found:
+        rs = [r["insight"] for r in of[row["task"], row["variant"]]]
+        at = slice(None) if row["layer"] == "all" else int(row["layer"]) - 1
+        r = rule.index(row["of"])
+        for name, wanted in (
+            ("omega", [np.mean(np.array(f["omega"][row["of"]])[at]) for f in rs]),
+            ("share", [np.mean(np.array(f["share"])[at][..., 1 + r]) for f in rs]),
+            ("moved", [np.mean(np.array(f["moved"])[at][..., r]) for f in rs]),
+            ("whole", [np.mean(np.array(f["whole"])[at][..., r]) for f in rs]),
+        ):
+            assert near(row[f"{name}_mean"], statistics.mean(wanted))
+            assert near(row[f"{name}_sd"], statistics.stdev(wanted))
+        if row["layer"] == "all":
+            lost = [f["score"][row["of"]] - f["score"][""] for f in rs]
+            assert near(row["muted_mean"], statistics.mean(lost))
+        else:
+            assert row["muted_mean"] == ""
+
+
+def test_groups_found_are_compared_with_the_baselines(made):
+    folder, _, records = made
+    of = groups(records)
+
+    def nmi(task, variant, source, layer):
+        return [g["nmi"][0] for r in of[task, variant] for g in r["insight"]["grouping"]
+                if (g["of"], g["layer"]) == (source, int(layer))]  # fmt: skip
+
+    found = rows(folder / "report" / "tables" / "grouping.csv")
+    assert len(found) == 2 * (5 + 4 * 9)
+    ps, judged = [], []
+    for row in found:
+        mine = nmi(row["task"], row["variant"], row["of"], row["layer"])
+        assert near(row["nmi_mean"], statistics.mean(mine))
+        if row["variant"] == "vanilla":
+            assert row["verdict"] == "baseline"
+            continue
+        beside = row["of"] if row["of"] in ("attention", "hidden") else "hidden"
+        theirs = nmi(row["task"], "vanilla", beside, row["layer"])
+        apart = [a - b for a, b in zip(mine, theirs, strict=True)]
+        assert near(row["difference_mean"], statistics.mean(apart))
+        ps.append(float(scipy_stats.ttest_rel(mine, theirs).pvalue))
+        judged.append(row)
+    order = np.argsort(ps)
+    adjusted = np.maximum.accumulate(np.sort(ps) * np.arange(len(ps), 0, -1)).clip(max=1)
+    for i, p in zip(order, adjusted, strict=True):
+        assert float(judged[i]["p"]) == pytest.approx(p, abs=1e-6)
+
+
+def test_figure_four_shows_matched_heads(tmp_path):
+    """Heads of a seed in another order change nothing; heads that are not matched would."""
+    shuffled = cases.records(tasks=("distinct",), variants=("vanilla", "ascender"))
+    before = heads.measured(study(tmp_path / "a", shuffled))[1]
+    for r in shuffled:
+        if r["run"]["variant"] == "ascender" and r["run"]["seed"] == 1:
+            f = r["insight"] = json.loads(json.dumps(r["insight"]))
+            for layer in range(2):
+                for name in ("share", "moved"):
+                    f[name][layer] = f[name][layer][1:] + f[name][layer][:1]
+                for of in f["omega"].values():
+                    of[layer] = of[layer][1:] + of[layer][:1]
+    after = heads.measured(study(tmp_path / "b", shuffled))[1]
+    for rule in ("align", "sep", "coh"):
+        np.testing.assert_allclose(before.omega(rule), after.omega(rule))
+        np.testing.assert_allclose(before.moved(rule), after.moved(rule))
+    plain = [np.mean([f["omega"]["sep"] for f in m.found], 0) for m in (before, after)]
+    assert not np.allclose(*plain)
+
+
+def test_a_suite_that_asks_is_measured(tmp_path, monkeypatch):
+    asked = replace(suite(TINY), insight=True)
+    assert asked.key == suite(TINY).key
+    assert [r.key for r in asked.runs] == [r.key for r in suite(TINY).runs]
+    monkeypatch.setattr(Distinct, "examples", 8)
+    for name, one in (("yes", asked), ("no", suite(TINY))):
+        store = Store(tmp_path / name)
+        store.open(one)
+        run = one.runs[1]
+        assert trial(str(store.folder), as_json(run))["state"] == "done"
+        assert ("insight" in store.record(run.key)) == (name == "yes")
+    found = Store(tmp_path / "yes").record(run.key)["insight"]
+    assert np.array(found["moved"]).shape == (1, 2, 3)
+    assert found["grouping"] == []  # distinct knows of no groups

@@ -6,6 +6,14 @@ output, layers = capture(loaded.model, input_ids=ids)
 """
 
 from ascender.insight.capture import Geometry, Layer, capture, has_rules, muted, watching
+from ascender.insight.contribution import Contribution, contributions
+from ascender.insight.grouping import groups_found
 from ascender.insight.loading import Loaded, load
+from ascender.insight.measuring import measure
+from ascender.insight.roles import agreement, layer_agreement, roles_of
 
-__all__ = ["Geometry", "Layer", "Loaded", "capture", "has_rules", "load", "muted", "watching"]
+__all__ = [
+    "Contribution", "Geometry", "Layer", "Loaded", "agreement", "capture", "contributions",
+    "groups_found", "has_rules", "layer_agreement", "load", "measure", "muted", "roles_of",
+    "watching",
+]  # fmt: skip

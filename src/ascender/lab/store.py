@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.finished: set[str] = set()
 
     def open(self, suite: Suite) -> None:
         """Write down what is run here. A folder of another suite is refused; the same suite with
@@ -54,14 +56,27 @@ class Store:
         write(sheet, json.dumps({
             "name": suite.name, "claim_ko": suite.claim_ko, "key": suite.key, **judged,
             "fixed": there.get("fixed", now) if stands else now,
-            "trials": [run.key for run in suite.runs],
+            "insight": suite.insight, "trials": [run.key for run in suite.runs],
         }, ensure_ascii=False, indent=1))  # fmt: skip
+
+    @cached_property
+    def insight(self) -> bool:
+        """Whether the suite run here has its models measured."""
+        sheet = self.folder / SHEET
+        return sheet.exists() and bool(json.loads(sheet.read_text("utf-8")).get("insight"))
 
     def place(self, key: str) -> Path:
         return self.folder / TRIALS / key
 
     def done(self, key: str) -> bool:
-        return (self.place(key) / RECORD).exists()
+        """Whether it is finished, and measured where the suite asks for that."""
+        if key in self.finished:
+            return True
+        found = self.record(key)
+        if found is None or (self.insight and "insight" not in found):
+            return False
+        self.finished.add(key)
+        return True
 
     def busy(self, key: str) -> bool:
         """Whether someone seems to work on it: its log is fresh. (The lock is not asked: to ask

@@ -32,6 +32,7 @@ class Suite:
     rule              when a difference is a win, a tie or a loss
     goals             quality, by task, for the steps, tokens and seconds to reach it
     costs             what is measured of layers at length, after the trials (lab.costs)
+    insight           whether every trained model is measured (insight.measure) for its record
     """
 
     name: str
@@ -42,6 +43,7 @@ class Suite:
     goals: Mapping[str, float] = field(default_factory=dict)
     claim_ko: str = ""
     costs: Costs | None = None
+    insight: bool = False
 
     def __post_init__(self) -> None:
         keys = [run.key for run in self.runs]

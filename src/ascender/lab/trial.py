@@ -9,6 +9,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from ascender.files import write
+from ascender.insight import load, measure
 from ascender.lab.store import Store
 from ascender.train import Run, train
 from ascender.train.folder import RECORD
@@ -25,16 +27,27 @@ def trial(folder: str, run: str | dict[str, Any], data_dir: str | None = None) -
         if not ours:
             return {"key": key, "state": "busy", "error": ""}
         out = store.place(key)
-        if (out / RECORD).exists():
+        if store.done(key):
             return {"key": key, "state": "done", "error": ""}
         try:
-            train(made, out, resume=True, data_dir=data_dir)
+            look = measure if store.insight else None
+            train(made, out, resume=True, data_dir=data_dir, measure=look)
+            if not store.done(key):  # trained for a suite that did not ask
+                look_again(made, out, data_dir)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             said = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
             store.fail(key, said)
             return {"key": key, "state": "failed", "error": said}
     return {"key": key, "state": "done", "error": ""}
+
+
+def look_again(run: Run, out: Path, data_dir: str | None) -> None:
+    """Measure the model that a finished trial has left, and add it to the record."""
+    task = run.make_task(data_dir)
+    found = json.loads((out / RECORD).read_text(encoding="utf-8"))
+    found["insight"] = measure(load(out, say=lambda line: None).model, task)
+    write(out / RECORD, json.dumps(found, ensure_ascii=False))
 
 
 def serve() -> None:

@@ -169,6 +169,11 @@ class Task(ABC):
             return dict(batch.inputs)
         return {**batch.inputs, "neighbours": self.neighbours.to(batch.labels.device)}
 
+    def clusters(self, batch: Batch) -> Int[Tensor, "B N"] | None:
+        """The true group of every token, −100 where it has none: what a clustering should find.
+        None: the task knows of no groups."""
+        return None
+
     def summary(self, told: Sequence[Any], meant: Sequence[Any]) -> dict[str, float]:
         """More metrics than the mean score, where the field reports them: F1, …"""
         return {}

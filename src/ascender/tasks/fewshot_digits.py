@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from ascender.tasks.base import IGNORED, SPLITS, Batch, Drawn, check_split
 from ascender.tasks.digits import SHADES, SIDE, load_digits, parts
@@ -63,6 +65,7 @@ class FewShotDigits(Drawn):
                 f"unlabelled = {unlabelled}; expected from 0 to {fewest - 2}, as some digit has "
                 f"{fewest} images in a split"
             )
+        self.digit = dict(zip((image.tobytes() for image in self.images), digits, strict=True))
         self.ways, self.unlabelled = ways, unlabelled
         self.length = ways * (1 + unlabelled) + 1
         self.num_labels, self.vocab_size = ways, ways + 2
@@ -107,6 +110,11 @@ class FewShotDigits(Drawn):
         level = (apart.argmin(-1) != name).astype(np.int64)
         inputs = {"vectors": torch.from_numpy(x), "input_ids": torch.from_numpy(ids)}
         return Batch(inputs, torch.from_numpy(labels), torch.from_numpy(level))
+
+    def clusters(self, batch: Batch) -> Int[Tensor, "B N"]:
+        """Which digit every image shows, the query's too."""
+        x = batch.inputs["vectors"].numpy()
+        return torch.tensor([[int(self.digit[image.tobytes()]) for image in row] for row in x])
 
     @property
     def floor(self) -> float:

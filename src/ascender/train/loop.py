@@ -26,7 +26,7 @@ import torch
 from ascender.bench import memory
 from ascender.files import write
 from ascender.schedule import Adaptive, LossWeights, set_lam
-from ascender.tasks import Batch
+from ascender.tasks import Batch, Task
 from ascender.train import checkpoint, record
 from ascender.train.evaluation import Evaluation, evaluate
 from ascender.train.folder import METRICS, RECORD, RUN, claim, cut_metrics, keep_model, plain
@@ -42,6 +42,9 @@ STANDS = (
 )  # fmt: skip
 
 
+Measure = Callable[[Any, Task], dict[str, Any]]
+
+
 class Stopped(Exception):
     """Training was asked to stop and can go on from its last checkpoint."""
 
@@ -49,15 +52,17 @@ class Stopped(Exception):
 def train(
     run: Run, out: Path, *, resume: bool = False, data_dir: str | None = None,
     show: Display | None = None, save_every: int | None = None, track: str | None = None,
-    stopping: Callable[[], bool] = lambda: False,
+    stopping: Callable[[], bool] = lambda: False, measure: Measure | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Train it and return its record; one that is finished is only read."""
+    """Train it and return its record; one that is finished is only read. `measure` looks at the
+    trained model and fills the record's "insight"."""
     check_tracker(track)
     done = claim(run, out, resume)
     if done is not None:
         (show or Display()).say(f"{out} is finished; nothing to do")
         return done
     trainer = Trainer(run, out, data_dir, show or Display(), track)
+    trainer.measure = measure
     trainer.try_once()
     trainer.open(resume)
     return trainer.go(save_every or run.every, stopping)
@@ -79,6 +84,8 @@ def _drawn(*numbers: int) -> int:
 
 class Trainer:
     """A run under way."""
+
+    measure: Measure | None = None
 
     def __init__(
         self, run: Run, out: Path, data_dir: str | None, show: Display, track: str | None
@@ -325,6 +332,8 @@ class Trainer:
             "versions": record.versions(), "hardware": record.hardware(self.accelerator.device),
         }  # fmt: skip
         if self.main:
+            if self.measure is not None:
+                made["insight"] = self.measure(self.plain, self.task)
             keep_model(self.out, self.plain, self.task)
             write(self.out / RECORD, json.dumps(made, ensure_ascii=False))
         if self.tracked:

@@ -15,21 +15,24 @@ from pathlib import Path
 from typing import Any
 
 from ascender.files import write
-from ascender.lab.report import drawing, figures, maps, margins, table, words
+from ascender.lab.report import drawing, figures, heads, maps, margins, table, words
 from ascender.lab.report import several as overviews
+from ascender.lab.report.insight import insight_tables, measured
 from ascender.lab.report.methods import methods
 from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import Source, raw, read
 from ascender.lab.report.study import DRAWS, Study
-from ascender.lab.report.tables import tables as usual
+from ascender.lab.report.tables import tables
 from ascender.lab.suite import Suite
 
 __all__ = ["Study", "draw_all", "fill", "read", "report", "several"]
 
 DRAW: dict[str, Callable[[Study, drawing.Words], Any]] = {
-    "pareto": figures.pareto, "deltas": figures.deltas, "heads": figures.heads,
-    "length": figures.length, "curves": figures.curves, "omega": figures.omegas,
+    "pareto": figures.pareto, "deltas": figures.deltas, "heads": heads.heads,
+    "roles": heads.roles, "grouping": heads.grouping, "length": figures.length,
+    "curves": figures.curves, "omega": figures.omegas,
 }  # fmt: skip
+MEASURED = ("roles", "grouping")  # of suites that ask for it; else there is nothing to miss
 
 
 def report(
@@ -62,7 +65,7 @@ def written(study: Study, out: Path, lang: str, data_dir: str | None) -> list[Pa
     """Raw rows, tables, methods, figures and the page."""
     both = words.langs(lang)
     written = _raw(study.source, out)
-    made = tables(study)
+    made = all_tables(study)
     for one in made:
         written.append(write(out / "tables" / f"{one.name}.csv", table.as_csv(one)))
         for each in both:
@@ -78,6 +81,16 @@ def written(study: Study, out: Path, lang: str, data_dir: str | None) -> list[Pa
     return [*written, write(out / "index.html", text)]
 
 
+def all_tables(study: Study) -> list[table.Table]:
+    """Of the records, of what was measured of the models, and of costs at length."""
+    costly = (margins.inferiority(study), margins.costs(study))
+    return [
+        *tables(study),
+        *(one for one in costly if one.rows),
+        *insight_tables(measured(study), study.sheet.baseline, study.sheet.rule),
+    ]
+
+
 MARK = re.compile(r"(<!-- lab: (\S+) (\S+) -->\n)(.*?)(<!-- /lab -->)", re.DOTALL)
 
 
@@ -85,7 +98,7 @@ def fill(path: Path, folder: Path, lang: str = "en", draws: int = DRAWS) -> Path
     """Bring the tables of a document up to date: those between <!-- lab: SUITE TABLE --> and
     <!-- /lab --> that are of this suite."""
     study = Study.of(read(folder, None), draws)
-    made = {one.name: one for one in tables(study)}
+    made = {one.name: one for one in all_tables(study)}
     text = path.read_text(encoding="utf-8")
     asked = [name for _, suite, name, _, _ in MARK.findall(text) if suite == study.sheet.name]
     lacks = [name for name in asked if name not in made]
@@ -100,12 +113,6 @@ def fill(path: Path, folder: Path, lang: str = "en", draws: int = DRAWS) -> Path
         return f"{mark[1]}{text.strip()}\n{mark[5]}"
 
     return write(path, MARK.sub(put, text))
-
-
-def tables(study: Study) -> list[table.Table]:
-    """All that the records have something for."""
-    more = [margins.inferiority(study), margins.costs(study)]
-    return [*usual(study), *(one for one in more if one.rows)]
 
 
 def _ending(lang: str) -> str:
@@ -130,10 +137,12 @@ def draw_all(
     say = drawing.words(lang)
     names: dict[str, Any] = {"baseline": study.sheet.baseline, "variant": study.ruled()}
 
-    def keep(name: str, figure: Any, **more: Any) -> None:
+    def keep(name: str, figure: Any, caption: str = "", **more: Any) -> None:
         paths.extend(drawing.save(figure, folder, name))
         svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
-        captions = {k: v.format(**{**names, **more}) for k, v in words.FIGURES[name].items()}
+        captions = {
+            k: v.format(**{**names, **more}) for k, v in words.FIGURES[caption or name].items()
+        }
         drawn.append(Drawn(name, svg, captions))
 
     with drawing.style():
@@ -144,10 +153,11 @@ def draw_all(
             left_out.append(_why("no_model", error=error))
         for name, draw in DRAW.items():
             figure = draw(study, say)
-            if figure is None:
+            if figure is not None:
+                seen = name == "heads" and any(m.ruled for m in measured(study))
+                keep(name, figure, "heads_measured" if seen else "")
+            elif name not in MEASURED:
                 left_out.append(_left_out(name))
-            else:
-                keep(name, figure)
     return drawn, left_out, paths
 
 

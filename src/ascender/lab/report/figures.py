@@ -1,4 +1,4 @@
-"""The figures of a report, from a study. (Figure 1 needs a model: maps.py.)
+"""The figures of a report, from a study. (Figure 1 needs a model: maps.py; 4 is in heads.py.)
 
 Each gives a figure, or None where the records have nothing for it.
 """
@@ -21,7 +21,6 @@ from ascender.lab.report.drawing import (
     legend,
     looks,
     panels,
-    stacked,
 )  # fmt: skip
 from ascender.lab.report.study import Study, omega
 from ascender.rules import RULES
@@ -106,38 +105,6 @@ def deltas(study: Study, say: Words) -> Figure | None:
     return figure
 
 
-def heads(study: Study, say: Words) -> Figure | None:
-    """4: ω by layer and head, mean over seeds, a column for each rule."""
-    cells = _ruled(study)
-    if not cells:
-        return None
-    maps = {cell.task: {rule: _mean_omega(cell, rule) for rule in RULES} for cell in cells}
-    every = np.concatenate([m.ravel() for of in maps.values() for m in of.values()])
-    tall = max(len(m) for of in maps.values() for m in of.values())
-    top, low = float(np.abs(every).max()), float(every.min())
-    colours = {"cmap": "YlGnBu", "vmin": min(low, 0), "vmax": top}
-    if low < 0:
-        colours = {"cmap": "RdBu_r", "vmin": -top, "vmax": top}
-    figure, rows = stacked(len(cells), 1.0 + 0.3 * max(tall, 2))
-    for row, (task, of) in zip(rows, maps.items(), strict=True):
-        axes = row.subplots(1, len(RULES), sharey=True)
-        row.suptitle(cut(task, 70), x=0.01, ha="left", weight="bold", size=9)
-        for axis, (rule, m) in zip(axes, of.items(), strict=True):
-            image = axis.imshow(m, aspect="auto", **colours)
-            _numbers(axis, m, image, 3 if float(np.ptp(every)) < 0.05 else 2)
-            axis.set_xticks(range(m.shape[1]), [str(i + 1) for i in range(m.shape[1])])
-            axis.set_yticks(range(m.shape[0]), [str(i + 1) for i in range(m.shape[0])])
-            axis.tick_params(length=0)
-            axis.spines[:].set_visible(False)
-            axis.set_title(say(rule), loc="left")
-            axis.set_xlabel(say("head"))
-        axes[0].set_ylabel(say("layer"))
-        bar = row.colorbar(image, ax=list(axes), aspect=14, pad=0.015)
-        bar.set_label("ω", rotation=0, labelpad=8)
-        bar.outline.set_visible(False)
-    return figure
-
-
 def length(study: Study, say: Words) -> Figure | None:
     """5: quality against length, where a task was run at several."""
     found: dict[str, dict[str, dict[float, Cell]]] = {}
@@ -195,7 +162,7 @@ def curves(study: Study, say: Words) -> Figure | None:
 
 def omegas(study: Study, say: Words) -> Figure | None:
     """ω over training: heads of all seeds thin, their mean thick, a colour for each rule."""
-    cells = _ruled(study)
+    cells = ruled(study)
     if not cells:
         return None
     figure, axes = panels(len(cells), 2.1)
@@ -217,23 +184,10 @@ def omegas(study: Study, say: Words) -> Figure | None:
 # --- what they share
 
 
-def _ruled(study: Study) -> list[Cell]:
+def ruled(study: Study) -> list[Cell]:
     """The variant that stands for the rules, on each task."""
     name = study.ruled()
     return [c for c in study.cells if c.variant == name and any(omega(r) for r in c.records)]
-
-
-def _mean_omega(cell: Cell, rule: str) -> np.ndarray:
-    return np.mean([omega(r)[rule] for r in cell.records if omega(r)], axis=0)
-
-
-def _numbers(axis: Axes, m: np.ndarray, image: Any, places: int) -> None:
-    if m.shape[1] > 8:
-        return
-    for (i, j), x in np.ndenumerate(m):
-        r, g, b, _ = image.cmap(image.norm(x))
-        ink = "black" if 0.299 * r + 0.587 * g + 0.114 * b > 0.5 else "white"
-        axis.text(j, i, f"{x:.{places}f}".replace("-", "−"), ha="center", va="center", color=ink)
 
 
 def _curves(axis: Axes, lines: list[list[tuple[float, float]]], how: Look, label: str) -> None:

@@ -27,8 +27,8 @@ class Drawn:
     captions: Mapping[str, str]
 
 
-def environment() -> Any:
-    """Jinja's, with everything escaped."""
+def template(name: str) -> Any:
+    """One of the templates beside this file."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ModuleNotFoundError as missing:
@@ -36,10 +36,11 @@ def environment() -> Any:
             f'the page needs {missing.name}; expected: pip install "ascender-attention[lab]"',
             name=missing.name,
         ) from None
-    return Environment(
+    made = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    return made.get_template(name)
 
 
 def page(
@@ -51,18 +52,14 @@ def page(
     places = {r["key"]: i for i, r in enumerate(study.records)}
     said = {name: [pick(pair, one) for one in both] for name, pair in PAGE.items()}
     said["verdicts"] = [pick(PAGE["verdicts"], one, baseline=study.sheet.baseline) for one in both]
-    return environment().get_template(TEMPLATE).render(
+    return template(TEMPLATE).render(
         langs=both, say=said, sheet=study.sheet, claims=_claims(study, both),
         counts=_counts(study, places), sums=SUMS,
         verdicts={v: [pick(VERDICTS[v], one) for one in both] for v in SUMS},
         remarks=[[r[one == "ko"] for one in both] for r in study.remarks()],
         left_out=[[r[one == "ko"] for one in both] for r in left_out],
-        tables=[_table(t, both, places) for t in tables],
-        figures=[
-            {"name": f.name, "svg": inline(f.svg, f"f{i}", f.captions[both[0]]),
-             "captions": [f.captions[one] for one in both]}
-            for i, f in enumerate(figures)
-        ],
+        tables=[table_of(t, both, places) for t in tables],
+        figures=figures_of(figures, both),
         trials=[trial(r) for r in study.records], files=files,
     )  # fmt: skip
 
@@ -94,7 +91,16 @@ def _counts(study: Study, places: Mapping[str, int]) -> list[dict[str, Any]]:
     return rows
 
 
-def _table(table: Table, both: tuple[str, ...], places: Mapping[str, int]) -> dict[str, Any]:
+def figures_of(figures: Sequence[Drawn], both: Sequence[str]) -> list[dict[str, Any]]:
+    """Each inside the page, with its captions."""
+    return [
+        {"name": f.name, "svg": inline(f.svg, f"f{i}", f.captions[both[0]]),
+         "captions": [f.captions[one] for one in both]}
+        for i, f in enumerate(figures)
+    ]  # fmt: skip
+
+
+def table_of(table: Table, both: tuple[str, ...], places: Mapping[str, int]) -> dict[str, Any]:
     return {
         "name": table.name, "titles": [table.title(one) for one in both],
         "notes": [table.note(one) for one in both],

@@ -8,7 +8,7 @@ from typing import Any
 
 from ascender.files import write
 from ascender.lab.report import words
-from ascender.lab.report.page import SUMS, environment
+from ascender.lab.report.page import SUMS, template
 from ascender.lab.report.study import Study
 
 TEMPLATE = "several.html.j2"
@@ -28,8 +28,7 @@ def overview(studies: Sequence[Study], lang: str) -> str:
         })  # fmt: skip
     said = {name: [words.pick(pair, one) for one in both] for name, pair in words.PAGE.items()}
     verdicts = {v: [words.pick(words.VERDICTS[v], one) for one in both] for v in SUMS}
-    made = environment().get_template(TEMPLATE)
-    return made.render(langs=both, say=said, rows=rows, sums=SUMS, verdicts=verdicts)
+    return template(TEMPLATE).render(langs=both, say=said, rows=rows, sums=SUMS, verdicts=verdicts)
 
 
 def keep(studies: Sequence[Study], out: Path, lang: str) -> Path:

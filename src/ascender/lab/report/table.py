@@ -12,7 +12,7 @@ from typing import Any
 
 from ascender.lab.report.words import COLUMNS, NOTES, TITLES, VERDICTS, pick
 
-NAMES = ("task", "variant", "metric", "of")  # columns of words: set left
+NAMES = ("task", "variant", "metric", "of", "role")  # columns of words: set left
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Table:
         return TITLES[self.name][lang]
 
     def note(self, lang: str) -> str:
-        return NOTES[self.name][lang]
+        return NOTES[self.name][lang].format(baseline=self.baseline)
 
     def heads(self, lang: str) -> list[str]:
         return [pick(COLUMNS[c], lang, baseline=self.baseline) for c in self.columns]

@@ -79,8 +79,8 @@ def accuracy(study: Study) -> Table:
     for cell in study.cells:
         s, mine = cell.summary, keys(cell)
         rows.append((
-            *_named(cell), Cell(_metric(cell), mine), _mean(s, mine), Cell(str(s.n), mine),
-            _interval(s.interval, mine), _floor(cell), *_judged(study, cell),
+            *_named(cell), Cell(_metric(cell), mine), mean_cell(s, mine), Cell(str(s.n), mine),
+            interval_cell(s.interval, mine), _floor(cell), *_judged(study, cell),
         ))  # fmt: skip
     return _table("accuracy", columns, rows, study)
 
@@ -99,9 +99,9 @@ def examples(study: Study) -> Table:
         if e is not None and e.interval is not None:
             data = {"difference": e.difference, "low": e.interval.low, "high": e.interval.high}
             text = f"{number(e.difference, True)} {span(e.interval, True)}"
-            shown = [Cell(text, mine, data), _p(e.p, mine), _p(c.randomised, mine),
+            shown = [Cell(text, mine, data), p_cell(e.p, mine), p_cell(c.randomised, mine),
                      Cell(f"{e.n:,}", mine, {"": e.n})]  # fmt: skip
-        rows.append((*_named(cell), _floor(cell), *shown, _p(c.by_seed.wilcoxon_p, mine)))
+        rows.append((*_named(cell), _floor(cell), *shown, p_cell(c.by_seed.wilcoxon_p, mine)))
     return _table("examples", columns, rows, study)
 
 
@@ -120,7 +120,7 @@ def learning(study: Study) -> Table:
         rows.append((
             *_named(cell), _floor(cell),
             NONE if goal is None else Cell(number(goal), (), {"": goal}), *costs,
-            _mean(Summary.of(areas), mine) if areas else NONE, _area_difference(study, cell),
+            mean_cell(Summary.of(areas), mine) if areas else NONE, _area_difference(study, cell),
         ))  # fmt: skip
     return _table("learning", columns, rows, study)
 
@@ -140,7 +140,7 @@ def efficiency(study: Study) -> Table:
             text = said if ratio is None else f"{said} ({ratio:.2f}×)"
             pair = keys(cell, base if base is not cell else None)
             shown.append(Cell(text, pair, {"mean": x, "ratio": ratio}))
-        rows.append((*_named(cell), _mean(cell.summary, mine), _floor(cell), *shown))
+        rows.append((*_named(cell), mean_cell(cell.summary, mine), _floor(cell), *shown))
     return _table("efficiency", columns, rows, study)
 
 
@@ -159,8 +159,8 @@ def further(study: Study) -> Table:
             x = [v for v in found if v is not None]
             own = tuple(r["key"] for r, v in zip(cell.records, found, strict=True) if v is not None)
             s = Summary.of(x)
-            row = (*_named(cell), Cell(name), _mean(s, own), Cell(str(s.n), own),
-                   _interval(s.interval, own), _floor(cell))  # fmt: skip
+            row = (*_named(cell), Cell(name), mean_cell(s, own), Cell(str(s.n), own),
+                   interval_cell(s.interval, own), _floor(cell))  # fmt: skip
             rows.append(row)
     columns = ("task", "variant", "of", "test", "n", "interval", "floor")
     return _table("further", columns, rows, study)
@@ -187,18 +187,18 @@ def _floor(cell: Of) -> Cell:
     return NONE if floor is None else Cell(number(floor), keys(cell), {"": floor})
 
 
-def _mean(s: Summary, mine: tuple[str, ...]) -> Cell:
+def mean_cell(s: Summary, mine: tuple[str, ...]) -> Cell:
     spread = "" if s.sd is None else f" ± {number(s.sd)}"
     return Cell(number(s.mean) + spread, mine, {"mean": s.mean, "sd": s.sd})
 
 
-def _interval(interval: Interval | None, mine: tuple[str, ...]) -> Cell:
+def interval_cell(interval: Interval | None, mine: tuple[str, ...]) -> Cell:
     if interval is None:
         return NONE
     return Cell(span(interval), mine, {"low": interval.low, "high": interval.high})
 
 
-def _p(p: float | None, mine: tuple[str, ...]) -> Cell:
+def p_cell(p: float | None, mine: tuple[str, ...]) -> Cell:
     return NONE if p is None else Cell(p_value(p), mine, {"": p})
 
 
@@ -218,10 +218,11 @@ def _judged(study: Study, cell: Of) -> list[Cell]:
     mine, s = _pair(study, cell), c.by_seed
     d = NONE if c.d is None else Cell(effect(c.d), mine, {"": c.d})
     delta = Cell(effect(c.delta), mine, {"": c.delta})
-    return [_difference(s.mean, s.interval, mine), _p(c.p, mine), delta, d, Cell(word, mine)]
+    apart = difference_cell(s.mean, s.interval, mine)
+    return [apart, p_cell(c.p, mine), delta, d, Cell(word, mine)]
 
 
-def _difference(mean: float, interval: Interval | None, mine: tuple[str, ...]) -> Cell:
+def difference_cell(mean: float, interval: Interval | None, mine: tuple[str, ...]) -> Cell:
     low, high = interval or (None, None)
     within = "" if interval is None else f" {span(interval, True)}"
     return Cell(number(mean, True) + within, mine, {"mean": mean, "low": low, "high": high})
@@ -251,4 +252,4 @@ def _area_difference(study: Study, cell: Of) -> Cell:
     if any(len(a) < len(c.seeds) for a, c in zip(areas, (cell, base), strict=True)):
         return NONE
     s = paired(*([a[seed] for seed in common] for a in areas))
-    return _difference(s.mean, s.interval, keys(cell, base, seeds=common))
+    return difference_cell(s.mean, s.interval, keys(cell, base, seeds=common))

@@ -33,6 +33,22 @@ TITLES: dict[str, dict[str, str]] = {
         "en": "Slices of difficulty and further metrics",
         "ko": "난이도 구간과 그 밖의 지표",
     },
+    "contribution": {
+        "en": "What each rule does",
+        "ko": "규칙별 기여",
+    },
+    "roles": {
+        "en": "Roles of heads",
+        "ko": "헤드의 역할",
+    },
+    "agreement": {
+        "en": "Do seeds agree on the roles of heads?",
+        "ko": "헤드의 역할은 시드 사이에 일치하는가",
+    },
+    "grouping": {
+        "en": "Interpretability and grouping: true groups found (NMI, ARI)",
+        "ko": "해석 가능성과 무리 짓기: 찾아낸 실제 무리 (NMI, ARI)",
+    },
 }
 
 NOTES: dict[str, dict[str, str]] = {
@@ -93,6 +109,55 @@ NOTES: dict[str, dict[str, str]] = {
         "that of the whole task.",
         "ko": "난이도 구간별 시험 점수와 주 지표 외의 지표. 바닥은 과제 전체의 값이다.",
     },
+    "contribution": {
+        "en": "Means over heads, mean ± standard deviation over seeds. Share: of the variance of a "
+        "head's scores within a row, Cov(term, sum) / Var(sum); the shares of base, rules and "
+        "position sum to 1, and one below 0 works against the rest. Moved: how much of a row's "
+        "attention lies elsewhere with the rule muted (total variation), in this layer alone or "
+        "in the whole model. Muted: the score on the same test examples with the rule muted in "
+        "the trained model, less the score as it is.",
+        "ko": "헤드 평균의 시드별 평균 ± 표준편차. 몫은 한 행 안에서 헤드 점수의 분산 중 차지하는 "
+        "비율 Cov(항, 합)/Var(합)으로, 기본 점수와 규칙과 위치의 몫을 더하면 1이고 0보다 작으면 "
+        "나머지와 반대로 작용한다. 이동량은 규칙을 끄면 한 행의 어텐션이 얼마나 다른 곳으로 "
+        "가는지(전변동 거리)이며, 그 층에서만 끈 값과 모델 전체에서 끈 값이다. 끔은 학습된 "
+        "모델에서 규칙을 껐을 때 같은 시험 예제의 점수에서 원래 점수를 뺀 값이다.",
+    },
+    "roles": {
+        "en": "Heads of all layers and seeds, clustered by k-means on their contributions (the "
+        "shares and the attention moved); the number of roles has the largest silhouette, and is "
+        "one where none reaches 0.25. A role is named by the rules that move 5% of its attention "
+        "or more.",
+        "ko": "모든 층과 시드의 헤드를 기여(몫과 이동량)에 대해 k-평균으로 묶었다. 역할의 수는 "
+        "실루엣이 가장 큰 것이며, 0.25에 이르는 것이 없으면 하나이다. 역할의 이름은 어텐션의 5% "
+        "이상을 옮기는 규칙이다.",
+    },
+    "agreement": {
+        "en": "Heads of a layer are matched between every two seeds (Hungarian assignment on "
+        "their contributions); r is the correlation of matched heads about the layer's mean. "
+        "By chance: the same with the heads of all seeds dealt anew to the seeds; p is how often "
+        "that is as large, of 1,000 times. All: the same of the layers' means, heads dealt anew to "
+        "the layers of their seed.",
+        "ko": "두 시드마다 한 층의 헤드를 기여에 대해 헝가리안 방법으로 짝지었다. r은 층 평균을 뺀 "
+        "뒤 짝지은 헤드끼리의 상관이다. 우연은 모든 시드의 헤드를 시드에 무작위로 다시 "
+        "나누어 준 값이고, p는 1,000번 중 그만큼 커지는 비율이다. all은 층 평균에 대한 값으로, "
+        "우연은 시드 안에서 헤드를 층에 다시 나누어 준 값이다.",
+    },
+    "grouping": {
+        "en": "Clusters against the true groups of an example's tokens, mean over test examples "
+        "(as many clusters as groups); mean ± standard deviation and 95% t interval over seeds. "
+        "z: k-means on latent coordinates; near: spectral clustering of the neighbour graph; "
+        "attention: spectral clustering of the weights; hidden: k-means on the states that the "
+        "layer reads, the last layer's number being what leaves the model. Chance: labels "
+        "shuffled. Differences of NMI are paired by seed, from the same source of {baseline}, for "
+        "z and near from its hidden states; p of the paired t test, adjusted by Holm over this "
+        "table.",
+        "ko": "예제마다 토큰의 군집을 실제 무리와 견준 값의 시험 예제 평균이며(군집 수는 무리 수), "
+        "시드에 대한 평균 ± 표준편차와 95% t 구간이다. z는 잠재 좌표의 k-평균, near는 이웃 "
+        "그래프의 스펙트럼 군집, attention은 가중치의 스펙트럼 군집, hidden은 층이 읽는 상태의 "
+        "k-평균이고 마지막 번호는 모델을 떠나는 상태이다. 우연은 레이블을 섞은 값이다. NMI의 "
+        "차이는 같은 시드끼리 {baseline}의 같은 항목과, z와 near는 그 hidden과 견주었고, p는 "
+        "대응표본 t 검정을 이 표에 대해 홀름 방법으로 보정한 값이다.",
+    },
 }
 
 COLUMNS: dict[str, tuple[str, str]] = {
@@ -132,6 +197,31 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "training_speed": ("tokens a second, training", "초당 토큰 수(학습)"),
     "training_memory": ("peak memory, MB", "최대 메모리, MB"),
     "of": ("of", "항목"),
+    "layer": ("layer", "층"),
+    "omega": ("ω", "ω"),
+    "share": ("share of variance", "분산의 몫"),
+    "moved": ("attention moved", "어텐션 이동량"),
+    "whole": ("moved, whole model", "이동량, 모델 전체"),
+    "muted": ("score, muted", "끈 점수 차이"),
+    "role": ("role", "역할"),
+    "heads": ("heads", "헤드 수"),
+    "by_layer": ("by layer", "층별"),
+    "share_base": ("share: base", "몫: 기본"),
+    "share_align": ("alignment", "정렬"),
+    "share_sep": ("separation", "분리"),
+    "share_coh": ("cohesion", "응집"),
+    "share_other": ("position", "위치"),
+    "moved_align": ("moved: alignment", "이동량: 정렬"),
+    "moved_sep": ("separation", "분리"),
+    "moved_coh": ("cohesion", "응집"),
+    "pairs": ("pairs", "시드 쌍"),
+    "agreement": ("r", "r"),
+    "null": ("by chance", "우연"),
+    "p_null": ("p", "p"),
+    "nmi": ("NMI", "NMI"),
+    "ari": ("ARI", "ARI"),
+    "chance_nmi": ("NMI by chance", "우연 NMI"),
+    "chance_ari": ("ARI by chance", "우연 ARI"),
 }
 
 VERDICTS: dict[str, tuple[str, str]] = {
@@ -178,6 +268,28 @@ FIGURES: dict[str, dict[str, str]] = {
         "ko": "그림 4. 헤드의 역할 분담: 학습이 끝났을 때 {variant}의 층과 헤드별 ω, 시드 평균. "
         "변형이 달리 정하지 않으면 ω = 0.1에서 시작한다.",
     },
+    "heads_measured": {
+        "en": "Figure 4. Which head goes by which rule: ω of {variant} by layer and head, and "
+        "below it how much of the head's attention lies elsewhere with the rule muted in its layer "
+        "(total variation). Means over seeds, heads matched between them by their contributions.",
+        "ko": "그림 4. 헤드의 역할 분담: {variant}의 층과 헤드별 ω, 그 아래는 그 층에서 규칙을 "
+        "껐을 때 헤드의 어텐션이 다른 곳으로 가는 양(전변동 거리). 기여에 따라 헤드를 짝지은 "
+        "뒤의 시드 평균이다.",
+    },
+    "roles": {
+        "en": "Roles of heads: those of all layers and seeds of {variant}, clustered by their "
+        "contributions. Bars: how much attention each rule moves, mean over the heads of the role; "
+        "in brackets how many they are.",
+        "ko": "헤드의 역할: {variant}의 모든 층과 시드의 헤드를 기여에 따라 묶었다. 막대는 그 "
+        "역할의 헤드에서 각 규칙이 옮기는 어텐션의 평균, 괄호 안은 헤드 수이다.",
+    },
+    "grouping": {
+        "en": "Groups found: NMI between the true groups of tokens and clusters of latent "
+        "coordinates (z), of the neighbour graph, of the attention, and of the states that each "
+        "layer reads. Mean over seeds with its 95% interval; dotted: labels shuffled.",
+        "ko": "찾아낸 무리: 토큰의 실제 무리와, 잠재 좌표(z)·이웃 그래프·어텐션·층이 읽는 상태의 "
+        "군집 사이의 NMI. 시드 평균과 95% 구간, 점선은 레이블을 섞은 값이다.",
+    },
     "length": {
         "en": "Figure 5. Quality against length: mean test score over seeds with its 95% interval. "
         "Dotted: the floor.",
@@ -215,6 +327,13 @@ AXES: dict[str, tuple[str, str]] = {
     "frontier": ("frontier", "파레토 경계"),
     "floor": ("floor", "바닥"),
     "goal": ("goal", "목표"),
+    "moved": ("attention moved", "어텐션 이동량"),
+    "chance": ("by chance", "우연"),
+    "source": ("what is clustered, layer", "군집 대상, 층"),
+    "of_z": ("z", "z"),
+    "of_near": ("neighbours", "이웃"),
+    "of_attention": ("attention", "어텐션"),
+    "of_hidden": ("states", "상태"),
 }
 
 PAGE: dict[str, tuple[str, str]] = {
@@ -237,6 +356,8 @@ PAGE: dict[str, tuple[str, str]] = {
     "key": ("key", "키"),
     "click": ("Every number leads to its trials.", "모든 수치를 누르면 근거가 된 시행이 나온다."),
     "left_out": ("Not drawn", "그리지 않은 그림"),
+    "insight": ("What the heads do", "헤드가 하는 일"),
+    "beside": ("beside", "비교:"),
 }
 
 REMARKS: dict[str, tuple[str, str]] = {

@@ -1,0 +1,157 @@
+"""`ascender insight`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from ascender.cli.terminal import Json, count, note, print_json, progress, show
+
+app = typer.Typer()
+
+# What a terminal has no room for; the files have it.
+LEFT_OUT = ("task", "interval", "chance_ari", "p", "share_align", "share_sep", "share_coh",
+            "share_other")  # fmt: skip
+
+
+@app.command(
+    epilog="Example: ascender insight runs/a0 runs/a1 --against runs/v0 --against runs/v1 --out out"
+)
+def insight(
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL …",
+            help="Folders of `ascender train` or save_pretrained; several: seeds of one variant.",
+        ),
+    ],
+    task: Annotated[
+        str | None,
+        typer.Option(help="Whose test examples they read; else what they were trained on."),
+    ] = None,
+    against: Annotated[
+        list[Path] | None, typer.Option(help="A model of the variant to compare with; repeatable.")
+    ] = None,
+    examples: Annotated[
+        int, typer.Option(parser=count, metavar="N", help="Of the task's test.")
+    ] = 32,
+    data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables, figures, a page.")] = None,
+    lang: Annotated[str, typer.Option(help="Headings and captions: en, ko or both.")] = "en",
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """What each rule does in each head, which roles heads have, which groups of tokens are found.
+
+    Contributions of the rules (share of score variance, attention moved when muted), roles of
+    heads and their agreement between seeds, and NMI and ARI of clusters of coordinates, neighbours,
+    attention and states against the task's true groups; of pylib: classes of Python's tokens.
+    """
+    try:
+        from ascender.lab.report import looked
+        from ascender.lab.report.words import langs
+
+        langs(lang)
+        groups = [_loaded(given, task, data_dir) for given in (models, against) if given]
+        if len({group[0].variant for group in groups}) < len(groups):
+            raise ValueError(
+                f"--against is {groups[0][0].variant} like the models; expected another variant"
+            )
+        with progress() as say:
+            found = [_measured(group, examples, say) for group in groups]
+        names = {group[0].variant: [m.name for m in group] for group in groups}
+        baseline = found[-1].variant if against else ""
+        tables = looked.made_of(found, baseline)
+        if out is not None:
+            for path in looked.save(found, out, baseline, names, lang):
+                note(f"wrote {path}")
+    except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
+        note(f"error: {error}")
+        raise typer.Exit(1) from None
+    if as_json:
+        print_json(looked.plain(found, tables, names))
+        return
+    for one in tables:
+        show(_shown(one, "ko" if lang == "ko" else "en"))
+
+
+class _Given(NamedTuple):
+    """A model, what it reads, by which tokenizer (None: the task's), and what it is called."""
+
+    name: str
+    variant: str
+    seed: int
+    model: Any
+    task: Any
+    tokenizer: Any
+
+
+def _loaded(folders: Sequence[Path], task: str | None, data_dir: Path | None) -> list[_Given]:
+    """Models that are seeds of one variant."""
+    from ascender.insight import load
+
+    found = []
+    for i, folder in enumerate(folders):
+        loaded = load(folder, say=note)
+        run = loaded.run or {}
+        made, own = _task(task, run, data_dir)
+        tokenizer = None if own else loaded.tokenizer
+        if not own and (tokenizer is None or made.name != "pylib"):
+            raise ValueError(
+                f"{loaded.name} was not trained on {made.name}; expected --task "
+                f"{run.get('task', 'pylib')}" + (" or pylib" if tokenizer and run else "")
+            )
+        variant = str(run.get("variant", loaded.name))
+        seed = int(run.get("seed", i))
+        found.append(_Given(loaded.name, variant, seed, loaded.model, made, tokenizer))
+    variants, seeds = list(dict.fromkeys(m.variant for m in found)), [m.seed for m in found]
+    if len(variants) > 1:
+        raise ValueError(
+            f"models of {' and '.join(variants)}; expected seeds of one variant, others with "
+            "--against"
+        )
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"models of seeds {seeds}; expected each seed once")
+    return found
+
+
+def _measured(group: Sequence[_Given], n: int, say: Callable[[str], None]) -> Any:
+    from ascender.insight import measure
+    from ascender.lab.report.insight import Measured
+
+    found = []
+    for m in group:
+        say(f"measuring {m.name}")
+        found.append(measure(m.model, m.task, m.tokenizer, n, say=say))
+    seeds = tuple(m.seed for m in group)
+    return Measured(group[0].task.name, group[0].variant, seeds, (), tuple(found))
+
+
+def _task(name: str | None, run: dict[str, Any], data_dir: Path | None) -> tuple[Any, bool]:
+    """(the task, whether the model was trained on it)."""
+    from ascender.tasks import kind_of, task
+
+    wanted = name or run.get("task")
+    if wanted is None:
+        raise ValueError("no task is known of this model; expected --task, such as --task pylib")
+    own = wanted == run.get("task")
+    options = dict(run.get("options", {})) if own else {}
+    if data_dir is not None and "data_dir" in kind_of(wanted).__init__.__code__.co_varnames:
+        options["data_dir"] = str(data_dir)
+    return task(wanted, **options), own
+
+
+def _shown(one: Any, lang: str) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    kept = [i for i, column in enumerate(one.columns) if column not in LEFT_OUT]
+    heads = one.heads(lang)
+    table = Table(title=one.title(lang))
+    for i in kept:
+        table.add_column(escape(heads[i]))
+    for row in one.texts(lang):
+        table.add_row(*(escape(row[i]) for i in kept))
+    return table

@@ -1,0 +1,174 @@
+"""What each rule does to the scores and to the attention of a head.
+
+With S = Σ_t t over the five terms of a score, all moments over V(i) of one row:
+
+    share_t   = Σ_i Cov_i(t, S) / Σ_i Var_i(S)         shares of a head sum to 1
+    moved_r   = mean_i ½ Σ_j |A_ij − A^{−r}_ij|        in [0, 1]: the mass that would lie elsewhere
+
+A^{−r} is the attention with rule r muted: in that layer alone, given what it read (`moved`), or in
+the whole model (`whole`). A share below 0 is a term that works against the rest. A head whose
+scores are flat has no variance to share: all its shares are 0. Rows of padding do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from ascender.combine import Parts, masked_softmax
+from ascender.insight.capture import Layer, capture, has_rules, muted
+from ascender.normalizers import Normalizer
+from ascender.rules import RULES
+
+TERMS = ("base", *RULES, "other")
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """By layer and head: shares of the terms, attention moved by the rules (0 where there are
+    none), `whole` also where that was asked; from how many rows."""
+
+    names: tuple[str, ...]
+    share: Float[np.ndarray, "L H 5"]
+    moved: Float[np.ndarray, "L H 3"]
+    whole: Float[np.ndarray, "L H 3"] | None
+    rows: int
+
+
+def contributions(
+    model: nn.Module, batches: Iterable[Mapping[str, Any]], whole: bool = False
+) -> Contribution:
+    """Of a model, over what its forward takes, batch by batch."""
+    tally = Tally()
+    for inputs in batches:
+        _, layers = capture(model, **inputs)
+        tally.add(model, layers)
+        if whole and has_rules(model):
+            tally.add_whole(layers, {rule: _under(model, rule, inputs) for rule in RULES})
+    return tally.result()
+
+
+def _under(model: nn.Module, rule: str, inputs: Mapping[str, Any]) -> list[Layer]:
+    with muted(model, rule):
+        return capture(model, **inputs)[1]
+
+
+class Tally:
+    """Sums over rows of as many passes as one likes."""
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()
+        self.rows = 0
+        self.sums: dict[str, Any] = {"cov": 0.0, "moved": 0.0, "whole": 0.0, "seen": 0.0}
+        self.asked = False
+
+    def add(self, model: nn.Module, layers: Sequence[Layer]) -> None:
+        """One pass."""
+        self.names = tuple(layer.name for layer in layers)
+        rows = [real_rows(layer) for layer in layers]
+        cov = [covariances(a.parts, a.visible, r) for a, r in zip(layers, rows, strict=True)]
+        moved = [_moved(model, a, r) for a, r in zip(layers, rows, strict=True)]
+        self._sum("cov", cov)
+        self._sum("moved", moved)
+        self._sum("seen", [r.sum((0, 2)).double() for r in rows])
+        self.rows += int(rows[0][:, 0].sum())
+
+    def add_whole(self, layers: Sequence[Layer], under: Mapping[str, Sequence[Layer]]) -> None:
+        """The same pass with each rule muted everywhere."""
+        self.asked = True
+        self._sum("whole", [
+            torch.stack([
+                _summed(total_variation(a.parts.weights, under[rule][i].parts.weights), a)
+                for rule in RULES
+            ], -1)
+            for i, a in enumerate(layers)
+        ])  # fmt: skip
+
+    def _sum(self, name: str, of: Sequence[Tensor]) -> None:
+        heads = {len(t) for t in of}
+        if len(heads) > 1:
+            raise ValueError(f"layers of {sorted(heads)} heads; expected as many in every layer")
+        self.sums[name] = self.sums[name] + torch.stack(list(of)).cpu().numpy()
+
+    def result(self) -> Contribution:
+        if not self.names:
+            raise ValueError("no attention was seen; expected at least one batch")
+        cov, seen = self.sums["cov"], np.maximum(self.sums["seen"], 1)[..., None]
+        var = cov.sum(-1, keepdims=True)
+        share = np.divide(cov, var, out=np.zeros_like(cov), where=var > 0)
+        whole = self.sums["whole"] / seen if self.asked else None
+        return Contribution(self.names, share, self.sums["moved"] / seen, whole, self.rows)
+
+
+def real_rows(layer: Layer) -> Bool[Tensor, "B H N"]:
+    """Rows that see something and are no padding: in self-attention someone sees their own key."""
+    V = layer.visible
+    seen = V.any(-1)
+    if "cross" in layer.name:
+        return seen
+    own = V.any((1, 2))[:, V.shape[-1] - V.shape[-2] :]
+    return seen & own[:, None]
+
+
+def covariances(
+    parts: Parts, visible: Bool[Tensor, "B H N M"], rows: Bool[Tensor, "B H N"]
+) -> Float[Tensor, "H 5"]:
+    """Σ_i Cov_i(t, S) of each term. Their sum over terms is Σ_i Var_i(S)."""
+    n = visible.sum(-1, keepdim=True).clamp_min(1)
+
+    def centred(t: Tensor) -> Tensor:
+        t = t.double().masked_fill(~visible, 0)
+        return (t - t.sum(-1, keepdim=True) / n).masked_fill(~visible, 0)
+
+    terms = [centred(t) for t in parts.terms().values()]
+    S = sum(terms, torch.zeros_like(terms[0]))
+    cov = torch.stack([((t * S).sum(-1) / n[..., 0]) for t in terms], -1)
+    return cov.masked_fill(~rows[..., None], 0).sum((0, 2))
+
+
+def temperature(parts: Parts) -> Float[Tensor, "B H 1 1"]:
+    """τ with total = S / τ, by least squares; 1 where all scores are 0."""
+    S = sum((t.double() for t in parts.terms().values()), torch.zeros(()))
+    total = parts.total.double()
+    up, down = ((x * S).sum((-1, -2), keepdim=True) for x in (S, total))
+    return torch.where(down > 0, up / down.masked_fill(down == 0, 1), torch.ones_like(up))
+
+
+def without(
+    layer: Layer, rule: str, normalizer: Normalizer | None = None
+) -> Float[Tensor, "B H N M"]:
+    """A^{−r}: the attention of a layer with a rule muted in it, given the same inputs."""
+    p = layer.parts
+    total = p.total.double() - getattr(p, rule).double() / temperature(p)
+    if normalizer is None:
+        return masked_softmax(total, layer.visible)
+    return normalizer.weights(total, layer.visible)
+
+
+def total_variation(
+    a: Float[Tensor, "B H N M"], b: Float[Tensor, "B H N M"]
+) -> Float[Tensor, "B H N"]:
+    """½ Σ_j |a_ij − b_ij|."""
+    return (a.double() - b.double()).abs().sum(-1) / 2
+
+
+def _moved(model: nn.Module, layer: Layer, rows: Tensor) -> Tensor:
+    """Σ_i of the total variation, a column for each rule."""
+    p = layer.parts
+    if not any(bool(getattr(p, rule).any()) for rule in RULES):
+        return torch.zeros(p.weights.shape[1], len(RULES), dtype=torch.double)
+    how = getattr(model.get_submodule(layer.name), "normalizer", None)
+    if how is None or how.softmax:
+        how = None
+    apart = [total_variation(p.weights, without(layer, rule, how)) for rule in RULES]
+    return torch.stack([a.masked_fill(~rows, 0).sum((0, 2)) for a in apart], -1)
+
+
+def _summed(apart: Float[Tensor, "B H N"], layer: Layer) -> Tensor:
+    return apart.masked_fill(~real_rows(layer), 0).sum((0, 2))

@@ -1,0 +1,139 @@
+"""Do the coordinates, the neighbourhoods or the attention of a model find given groups of tokens?
+
+    z          k-means on the latent coordinates, those of all heads side by side
+    near       spectral clustering of the neighbour graph, W_ij = share of heads with j ∈ N_k(i)
+    attention  spectral clustering of the weights, W = A, mean over heads
+    hidden     k-means on the states that a layer reads; layer 1: what the model is given, one more
+               than there are layers: what leaves the last
+
+Graphs are symmetrised, (W + Wᵀ)/2. k is the number of groups in the example; tokens without a
+group are left out before clustering. NMI and ARI are scikit-learn's; chance is the same clusters
+against the same labels shuffled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ascender.insight.capture import Layer, capture
+
+SOURCES = ("z", "near", "attention", "hidden")
+SHUFFLES = 1  # of the labels, an example
+STARTS = 5  # of k-means
+LEVEL = 0.95
+IGNORED = -100
+
+
+@dataclass(frozen=True)
+class Found:
+    """How well one source of one layer (from 1) finds the groups, an entry an example."""
+
+    of: str
+    layer: int
+    nmi: Float[np.ndarray, "n"]
+    ari: Float[np.ndarray, "n"]
+    chance_nmi: Float[np.ndarray, "n"]
+    chance_ari: Float[np.ndarray, "n"]
+
+
+def groups_found(
+    model: nn.Module, examples: Iterable[tuple[Mapping[str, Any], Tensor]], seed: int = 0
+) -> list[Found]:
+    """Of a model over (inputs, groups (B, N)) in batches; groups < 0: none. An example with fewer
+    than two groups is skipped."""
+    rng = np.random.default_rng(seed)
+    found: dict[tuple[str, int], list[tuple[float, ...]]] = {}
+    for inputs, groups in examples:
+        output, layers = capture(model, **inputs, output_hidden_states=True)
+        states = getattr(output, "hidden_states", None) or ()
+        for name, told, meant in clustered(layers, states, groups, seed):
+            nmi, ari = scores(told, meant)
+            by_chance = np.mean([scores(told, rng.permutation(meant)) for _ in range(SHUFFLES)], 0)
+            found.setdefault(name, []).append((nmi, ari, *by_chance.tolist()))
+    order = sorted(found, key=lambda name: (SOURCES.index(name[0]), name[1]))
+    return [Found(*name, *np.array(found[name]).T) for name in order]
+
+
+def clustered(
+    layers: Sequence[Layer], states: Sequence[Tensor], groups: Int[Tensor, "B N"], seed: int = 0
+) -> Iterator[tuple[tuple[str, int], np.ndarray, np.ndarray]]:
+    """((source, layer), clusters, groups) of every example."""
+    of = list(sources(layers, states, groups.shape[1]))
+    for b, row in enumerate(groups):
+        at = torch.nonzero(row >= 0)[:, 0]
+        meant = row[at].numpy()
+        k = len(np.unique(meant))
+        if k < 2:
+            continue
+        for name, t, graph in of:
+            x = t[b].double().cpu()
+            if graph:
+                told = spectral(x[at][:, at].numpy(), k, seed)
+            else:
+                told = kmeans(x[at].numpy(), k, seed)
+            yield name, told, meant
+
+
+def sources(
+    layers: Sequence[Layer], states: Sequence[Tensor], N: int
+) -> Iterator[tuple[tuple[str, int], Tensor, bool]]:
+    """((source, layer), what is clustered (B, N, ·), whether it is a graph)."""
+    square = [a for a in layers if a.visible.shape[-2:] == (N, N) and "cross" not in a.name]
+    for i, layer in enumerate(square):
+        g = layer.geometry
+        if g is not None:
+            yield ("z", i + 1), g.z.transpose(1, 2).flatten(2), False
+            yield ("near", i + 1), g.near.double().mean(1), True
+        yield ("attention", i + 1), layer.parts.weights.mean(1), True
+    for i, state in enumerate(states):
+        yield ("hidden", i + 1), state, False
+
+
+def kmeans(x: Float[np.ndarray, "N f"], k: int, seed: int = 0) -> Int[np.ndarray, "N"]:
+    """The best of five starts."""
+    try:
+        from sklearn.cluster import KMeans
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            'grouping needs scikit-learn; expected: pip install "ascender-attention[tasks]"'
+        ) from None
+    k = min(k, len(np.unique(x.round(9), axis=0)))
+    return KMeans(k, n_init=STARTS, random_state=seed).fit_predict(x).astype(np.int64)
+
+
+def spectral(W: Float[np.ndarray, "N N"], k: int, seed: int = 0) -> Int[np.ndarray, "N"]:
+    """k-means on the k leading eigenvectors of D^{−½} W D^{−½}, rows of length 1 (Ng, Jordan and
+    Weiss 2001). All eigenvectors at once, so that a graph in pieces is no trouble."""
+    W = (W + W.T) / 2
+    scale = 1 / np.sqrt(np.maximum(W.sum(1), 1e-12))
+    _, vectors = np.linalg.eigh(scale[:, None] * W * scale[None])
+    lead = vectors[:, -k:]
+    return kmeans(lead / np.maximum(np.linalg.norm(lead, axis=1, keepdims=True), 1e-12), k, seed)
+
+
+def scores(told: np.ndarray, meant: np.ndarray) -> tuple[float, float]:
+    """NMI (arithmetic mean of the entropies) and ARI."""
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    return (
+        float(normalized_mutual_info_score(meant, told)),
+        float(adjusted_rand_score(meant, told)),
+    )
+
+
+def mean_interval(x: Float[np.ndarray, "n"]) -> tuple[float, float | None, float | None]:
+    """Mean and 95 % t interval over examples; no interval of one."""
+    from scipy.stats import t
+
+    mean, n = float(x.mean()), len(x)
+    if n < 2:
+        return mean, None, None
+    half = float(t.ppf((1 + LEVEL) / 2, n - 1)) * float(x.std(ddof=1)) / n**0.5
+    return mean, mean - half, mean + half
