@@ -11,6 +11,7 @@ from ascender.insight.contribution import TERMS
 from ascender.insight.grouping import SOURCES
 from ascender.lab.report.drawing import (
     FINE,
+    GREYS,
     RULE_COLOURS,
     Words,
     cut,
@@ -220,5 +221,5 @@ def _bars(
         if reach is not None:
             axis.errorbar(x + shift, s.mean, yerr=reach, color="black", elinewidth=0.9, capsize=2)
         axis.plot([x + shift - wide * 0.45, x + shift + wide * 0.45], [chance] * 2, ls=":",
-                  label=say("chance"), **{**FINE, "lw": 1.6, "color": "black"})  # fmt: skip
+                  label=say("chance"), **{**FINE, "lw": 1.6, "color": GREYS[1]})  # fmt: skip
         label = ""
