@@ -472,3 +472,13 @@ def test_errors_teach(runs, words, told):
     run = CliRunner().invoke(app, ["insight", *paths, "--examples", "2"])
     assert run.exit_code == 1
     assert told in run.output
+
+
+def test_one_model_alone_is_compared_with_nothing(runs, monkeypatch):
+    monkeypatch.setattr(measuring, "SCORED", 3)
+    monkeypatch.setattr(Grouping, "examples", 3)
+    run = CliRunner().invoke(app, ["insight", str(runs / "vanilla-0"), "--examples", "3", "--json"])
+    assert run.exit_code == 0, run.output
+    tables = json.loads(run.stdout)["tables"]
+    assert set(tables) == {"grouping"}
+    assert not {"difference", "p", "verdict"} & set(tables["grouping"][0])

@@ -35,6 +35,9 @@ def insight(
     against: Annotated[
         list[Path] | None, typer.Option(help="A model of the variant to compare with; repeatable.")
     ] = None,
+    adapter: Annotated[
+        Path | None, typer.Option(help="Retrofit adapter for the models, not for --against.")
+    ] = None,
     examples: Annotated[
         int, typer.Option(parser=count, metavar="N", help="Of the task's test.")
     ] = 32,
@@ -54,7 +57,9 @@ def insight(
         from ascender.lab.report.words import langs
 
         langs(lang)
-        groups = [_loaded(given, task, data_dir) for given in (models, against) if given]
+        groups = [_loaded(models, adapter, task, data_dir)]
+        if against:
+            groups.append(_loaded(against, None, task, data_dir))
         if len({group[0].variant for group in groups}) < len(groups):
             raise ValueError(
                 f"--against is {groups[0][0].variant} like the models; expected another variant"
@@ -88,13 +93,15 @@ class _Given(NamedTuple):
     tokenizer: Any
 
 
-def _loaded(folders: Sequence[Path], task: str | None, data_dir: Path | None) -> list[_Given]:
+def _loaded(
+    folders: Sequence[Path], adapter: Path | None, task: str | None, data_dir: Path | None
+) -> list[_Given]:
     """Models that are seeds of one variant."""
     from ascender.insight import load
 
     found = []
     for i, folder in enumerate(folders):
-        loaded = load(folder, say=note)
+        loaded = load(folder, adapter, say=note)
         run = loaded.run or {}
         made, own = _task(task, run, data_dir)
         tokenizer = None if own else loaded.tokenizer
@@ -103,7 +110,8 @@ def _loaded(folders: Sequence[Path], task: str | None, data_dir: Path | None) ->
                 f"{loaded.name} was not trained on {made.name}; expected --task "
                 f"{run.get('task', 'pylib')}" + (" or pylib" if tokenizer and run else "")
             )
-        variant = str(run.get("variant", loaded.name))
+        name = loaded.name if adapter is None else f"{loaded.name} + {adapter.name}"
+        variant = str(run.get("variant", name))
         seed = int(run.get("seed", i))
         found.append(_Given(loaded.name, variant, seed, loaded.model, made, tokenizer))
     variants, seeds = list(dict.fromkeys(m.variant for m in found)), [m.seed for m in found]

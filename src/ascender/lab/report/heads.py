@@ -35,6 +35,7 @@ else:  # imported only by the functions that draw
 TERM_COLOURS = {"base": "#BBBBBB", **RULE_COLOURS, "other": "#666666"}
 HATCHES = {"base": "", "align": "", "sep": "////", "coh": "....", "other": ""}
 Maps = Mapping[str, np.ndarray]
+Places = Mapping[tuple[str, int], float]  # of a source and a layer
 
 
 def heads(study: Study, say: Words) -> Figure | None:
@@ -93,7 +94,8 @@ def _scale(maps: Sequence[np.ndarray]) -> dict[str, Any]:
     """Colours that all maps share: from 0, or about it where some are below; places to print."""
     every = np.concatenate([m.ravel() for m in maps])
     top, low = float(np.abs(every).max()) or 1.0, float(every.min())
-    places = 3 if float(np.ptp(every)) < 0.05 else 2
+    fine = 0 < float(np.ptp(every)) < 0.05 and max(m.shape[1] for m in maps) <= 4
+    places = 3 if fine else 2
     if low < 0:
         return {"cmap": "RdBu_r", "vmin": -top, "vmax": top, "places": places}
     return {"cmap": "YlGnBu", "vmin": 0, "vmax": top, "places": places}
@@ -179,13 +181,20 @@ def group_bars(found: Sequence[Measured], baseline: str, say: Words) -> Figure:
         axes.append(axis)
         of = {m.variant: m for m in found if m.task == task}
         names = {name for m in of.values() for name in m.groups()}
-        places = sorted(names, key=lambda name: (SOURCES.index(name[0]), name[1]))
+        order = sorted(names, key=lambda name: (SOURCES.index(name[0]), name[1]))
+        kinds = list(dict.fromkeys(kind for kind, _ in order))
+        places = {name: i + 0.5 * kinds.index(name[0]) for i, name in enumerate(order)}
         wide = 0.84 / len(of)
-        for i, (variant, m) in enumerate(of.items()):
-            shift = (i - (len(of) - 1) / 2) * wide
-            _bars(axis, m, places, shift, wide, look[variant].colour, say)
+        have = {name: [v for v, m in of.items() if name in m.groups()] for name in places}
+        for variant, m in of.items():
+            at = {
+                name: x + (have[name].index(variant) - (len(have[name]) - 1) / 2) * wide
+                for name, x in places.items()
+                if variant in have[name]
+            }
+            _bars(axis, m, at, wide, look[variant].colour, say)
         _two_rows(axis, places, say)
-        axis.set_xlim(-0.6, len(places) - 0.4)
+        axis.set_xlim(-0.6, max(places.values()) + 0.6)
         axis.set_ylim(0, 1.02)
         axis.set_title(cut(task, 40), loc="left", weight="bold")
         axis.set_ylabel("NMI")
@@ -194,32 +203,28 @@ def group_bars(found: Sequence[Measured], baseline: str, say: Words) -> Figure:
     return figure
 
 
-def _two_rows(axis: Axes, places: Sequence[tuple[str, int]], say: Words) -> None:
+def _two_rows(axis: Axes, places: Places, say: Words) -> None:
     """Layers below the bars, and below their middle what is clustered."""
-    axis.set_xticks(range(len(places)), [str(layer) for _, layer in places])
-    of = {name: [x for x, (a, _) in enumerate(places) if a == name] for name, _ in places}
+    axis.set_xticks(list(places.values()), [str(layer) for _, layer in places])
+    of = {name: [x for (a, _), x in places.items() if a == name] for name, _ in places}
     middle = [np.mean(x) + 1e-3 for x in of.values()]  # where a tick is, matplotlib has no other
     axis.set_xticks(middle, [f"\n{say(f'of_{name}')}" for name in of], minor=True)
     axis.tick_params(axis="x", which="both", length=0)
 
 
 def _bars(
-    axis: Axes, m: Measured, places: Sequence[tuple[str, int]], shift: float, wide: float,
-    colour: str, say: Words,
+    axis: Axes, m: Measured, at: Places, wide: float, colour: str, say: Words
 ) -> None:  # fmt: skip
-    groups = m.groups()
-    label = cut(m.variant)
-    for x, name in enumerate(places):
-        if name not in groups:
-            continue
+    """Of one variant, with their intervals and chance."""
+    groups, label, half = m.groups(), cut(m.variant), wide * 0.45
+    soft = 0.75 if colour != "#000000" else 0.45  # the baseline's black hides chance
+    for name, x in at.items():
         s = Summary.of([g["nmi"][0] for g in groups[name]])
         chance = float(np.mean([g["chance"][0] for g in groups[name]]))
-        reach = None if s.interval is None else [[s.mean - s.interval.low],
-                                                 [s.interval.high - s.mean]]  # fmt: skip
-        soft = 0.75 if colour != "#000000" else 0.45  # the baseline's black hides chance
-        axis.bar(x + shift, s.mean, wide * 0.9, color=colour, label=label, lw=0, alpha=soft)
-        if reach is not None:
-            axis.errorbar(x + shift, s.mean, yerr=reach, color="black", elinewidth=0.9, capsize=2)
-        axis.plot([x + shift - wide * 0.45, x + shift + wide * 0.45], [chance] * 2, ls=":",
-                  label=say("chance"), **{**FINE, "lw": 1.6, "color": GREYS[1]})  # fmt: skip
+        axis.bar(x, s.mean, 2 * half, color=colour, label=label, lw=0, alpha=soft)
+        if s.interval is not None:
+            reach = [[s.mean - s.interval.low], [s.interval.high - s.mean]]
+            axis.errorbar(x, s.mean, yerr=reach, color="black", elinewidth=0.9, capsize=2)
+        axis.plot([x - half, x + half], [chance] * 2, ls=":", label=say("chance"),
+                  **{**FINE, "lw": 1.6, "color": GREYS[1]})  # fmt: skip
         label = ""

@@ -208,7 +208,7 @@ def grouping(found: Sequence[Measured], baseline: str, rule: Rule) -> Table:
             )  # fmt: skip
             lines.append((cells, m, base, _beside(m, base, of, layer)))
     adjusted = iter(holm([pair.t_p for *_, pair in lines if pair is not None]))
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for cells, m, base, pair in lines:
         if pair is None or base is None:
             word = "baseline" if m.variant == baseline else "unjudged"
@@ -219,7 +219,8 @@ def grouping(found: Sequence[Measured], baseline: str, rule: Rule) -> Table:
         mine = (*m.keys, *base.keys)
         rows.append((*cells, difference_cell(pair.mean, pair.interval, mine), p_cell(p, mine),
                      Cell(word, mine)))  # fmt: skip
-    return _table("grouping", columns, rows, baseline)
+    kept = len(columns) if baseline else columns.index("difference")
+    return _table("grouping", columns[:kept], [row[:kept] for row in rows], baseline)
 
 
 def _beside(m: Measured, base: Measured | None, of: str, layer: int) -> Paired | None:
