@@ -46,11 +46,11 @@ def made_up(tau=1.0, seed=0):
     return Parts(**terms, total=total, weights=masked_softmax(total, V)), V
 
 
-def model(omega=0.4, layers=2, **config):
+def model(omega=0.4, layers=2, k=4, **config):
     torch.manual_seed(0)
     config = AscenderConfig(
         vocab_size=13, hidden_size=12, num_hidden_layers=layers, num_attention_heads=3,
-        num_labels=3, max_position_embeddings=17, **config,
+        num_labels=3, max_position_embeddings=17, attention_options={"k": k}, **config,
     )  # fmt: skip
     made = AscenderForTokenClassification(config).double().eval()
     g = torch.Generator().manual_seed(1)
@@ -328,6 +328,13 @@ def test_what_is_clustered_is_the_layers():
     assert (found[0].nmi[0], found[0].ari[0]) == gr.scores(gr.kmeans(z, 2), meant)
 
 
+def test_a_graph_of_everyone_is_skipped():
+    x, groups = inputs((11, 11)), torch.tensor([[0, 1] * 5 + [0]] * 2)
+    few, all_of_them = (gr.groups_found(model(layers=1, k=k), [(x, groups)]) for k in (4, 12))
+    assert "near" in {f.of for f in few}
+    assert {f.of for f in all_of_them} == {"z", "attention", "hidden"}
+
+
 def test_mean_and_interval():
     mean, low, high = gr.mean_interval(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
     assert (mean, round(low, 3), round(high, 3)) == (3.0, 1.037, 4.963)
@@ -399,7 +406,7 @@ def runs(tmp_path_factory):
         for variant in ("ascender", "vanilla"):
             for seed in range(2):
                 run = Run.of("grouping", variant=variant, seed=seed, steps=2, batch=4, every=2,
-                             hidden=16, heads=2, options={"crowd": 13, "most": 3})  # fmt: skip
+                             hidden=16, heads=2, options={"crowd": 23, "most": 3})  # fmt: skip
                 train(run, folder / f"{variant}-{seed}", measure=partial(measure, n=4))
     finally:
         Grouping.examples = whole

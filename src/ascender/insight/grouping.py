@@ -6,9 +6,10 @@
     hidden     k-means on the states that a layer reads; layer 1: what the model is given, one more
                than there are layers: what leaves the last
 
-Graphs are symmetrised, (W + Wᵀ)/2. k is the number of groups in the example; tokens without a
-group are left out before clustering. NMI and ARI are scikit-learn's; chance is the same clusters
-against the same labels shuffled.
+Graphs are symmetrised, (W + Wᵀ)/2; one that links all tokens alike (k ≥ their number) says nothing
+and is skipped. There are as many clusters as groups in the example; tokens without a group are left
+out before clustering. NMI and ARI are scikit-learn's; chance is the same clusters against the same
+labels shuffled.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ def clustered(
         for name, t, graph in of:
             x = t[b].double().cpu()
             if graph:
-                told = spectral(x[at][:, at].numpy(), k, seed)
+                W = x[at][:, at].numpy()
+                if np.ptp(W[~np.eye(len(W), dtype=bool)]) == 0:
+                    continue
+                told = spectral(W, k, seed)
             else:
                 told = kmeans(x[at].numpy(), k, seed)
             yield name, told, meant
