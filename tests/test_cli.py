@@ -15,6 +15,7 @@ from ascender.cli import app
 COMMANDS = [
     [],
     ["demo"],
+    ["insight"],
     ["bench"],
     ["bench", "attention"],
     ["bench", "layer"],

@@ -113,6 +113,7 @@ def test_examples_in_the_code(file):
 PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 NEEDS = {"docs/models.md": ("accelerate", "transformers"), "README.md": ("transformers",)}
 NEEDS |= dict.fromkeys(("docs/retrofit.md", "docs/clusters.md"), ("transformers",))
+NEEDS |= {"docs/insight.md": ("transformers", "sklearn", "scipy")}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(read(page))])

@@ -48,7 +48,8 @@ def measure(
     if tokenizer is None:
         say("scores with a rule muted")
         found["score"] = scores(model, task, max(n, SCORED))
-    with_groups = [pair for pair in labelled(model, task, tokenizer, n) if pair[1] is not None]
+    pairs = labelled(model, task, tokenizer, n)
+    with_groups = [(x, groups) for x, groups in pairs if groups is not None]
     if with_groups:
         say("groups of tokens")
     return {**found, "grouping": [_told(f) for f in groups_found(model, with_groups, seed)]}

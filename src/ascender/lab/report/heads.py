@@ -11,6 +11,7 @@ from ascender.insight.contribution import TERMS
 from ascender.insight.grouping import SOURCES
 from ascender.lab.report.drawing import (
     FINE,
+    GREYS,
     RULE_COLOURS,
     Words,
     cut,
@@ -215,10 +216,10 @@ def _bars(
         chance = float(np.mean([g["chance"][0] for g in groups[name]]))
         reach = None if s.interval is None else [[s.mean - s.interval.low],
                                                  [s.interval.high - s.mean]]  # fmt: skip
-        soft = {"alpha": 0.75} if colour != "#000000" else {"alpha": 0.45}
-        axis.bar(x + shift, s.mean, wide * 0.9, color=colour, label=label, lw=0, **soft)
+        soft = 0.75 if colour != "#000000" else 0.45  # the baseline's black hides chance
+        axis.bar(x + shift, s.mean, wide * 0.9, color=colour, label=label, lw=0, alpha=soft)
         if reach is not None:
             axis.errorbar(x + shift, s.mean, yerr=reach, color="black", elinewidth=0.9, capsize=2)
         axis.plot([x + shift - wide * 0.45, x + shift + wide * 0.45], [chance] * 2, ls=":",
-                  label=say("chance"), **{**FINE, "lw": 1.6, "color": "black"})  # fmt: skip
+                  label=say("chance"), **{**FINE, "lw": 1.6, "color": GREYS[1]})  # fmt: skip
         label = ""
