@@ -1,0 +1,24 @@
+"""Limits of normalisation, after arXiv 2508.17821: what a row of weights that sums to 1 can do.
+
+from ascender.insight.limits import measure, text_inputs
+measured = measure(model, text_inputs(tokenizer, text, (64, 256)))
+"""
+
+from ascender.insight.limits.distance import Selection, selection
+from ascender.insight.limits.measure import Curve, Head, Measured, Slope, measure
+from ascender.insight.limits.sensitivity import jacobian, largest_entry, reweighted, spectral
+from ascender.insight.limits.support import (
+    delta,
+    effective_support,
+    entropy,
+    envelope,
+    half_range,
+    outside,
+    tight,
+)
+
+__all__ = [
+    "Curve", "Head", "Measured", "Selection", "Slope", "delta", "effective_support", "entropy",
+    "envelope", "half_range", "jacobian", "largest_entry", "measure", "outside", "reweighted",
+    "selection", "spectral", "tight",
+]  # fmt: skip
