@@ -80,7 +80,8 @@ class Head:
 
 @dataclass(frozen=True)
 class Curve:
-    """d̃, its bound, ᾱ and N_s/N at one N; `of`: "N" where N is fixed, "L" where N = share · L."""
+    """d̃, its bound, ᾱ and N_s/N at one N; `of`: "N" where N is fixed and the share is what it
+    comes to, "L" where N = share · L, rounded."""
 
     length: int
     layer: int
@@ -264,13 +265,13 @@ def _curves(picked: Selection, **place: int) -> list[Curve]:
     """At fixed N below the smallest L, and at N ∝ L."""
     least, L = int(picked.L.min()), mean(picked.L)
     whole = torch.ones_like(picked.L)
-    chosen = [("N", N * whole) for N in FIXED if least > N]
-    chosen += [("L", picked.share(share)) for share in SHARES if least > 1]
+    chosen = [("N", N / L, N * whole) for N in FIXED if least > N]
+    chosen += [("L", share, picked.share(share)) for share in SHARES if least > 1]
     what = ("mass", "distance", "bound", "separable")
     return [
-        Curve(of=of, N=mean(N), share=mean(N) / L, **place,
+        Curve(of=of, N=mean(N), share=share, **place,
               **{name: mean(picked.at(name, N)) for name in what})
-        for of, N in chosen
+        for of, share, N in chosen
     ]  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The limits while a model trains: a few numbers a head, and when to warn.
 
-    found = look(model, inputs)            {"entropy": [[…], …], "support": …, …}: layers, heads
-    for alarm in alarms(found): …
+found = look(model, inputs)            {"entropy": [[…], …], "support": …, …}: layers, heads
+for alarm in alarms(found): …
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows of heads → small tables: means over heads, and whether two models differ.
 
-    exp(H) ∝ L^β        β = 1: a head spreads over the same share of any length, the collapse
-                        β = 0: over the same number of keys, none
+exp(H) ∝ L^β        β = 1: a head spreads over the same share of any length, the collapse
+                    β = 0: over the same number of keys, none
 """
 
 from __future__ import annotations
@@ -114,11 +114,12 @@ def _curves(measured: Measured) -> list[dict[str, Any]]:
     """Means over heads at each length and N."""
     kinds: dict[tuple[int, str, float], list[Any]] = {}
     for row in measured.curves:
-        kinds.setdefault((row.length, row.of, round(row.N, 3)), []).append(row)
-    what = ("mass", "distance", "bound", "separable", "share")
+        kinds.setdefault((row.length, row.of, row.share), []).append(row)
+    what = ("N", "mass", "distance", "bound", "separable")
     return [
-        {"length": length, "of": of, "N": N, **{w: fmean(getattr(r, w) for r in rows) for w in what}}
-        for (length, of, N), rows in kinds.items()
+        {"length": length, "of": of, "share": share,
+         **{w: fmean(getattr(r, w) for r in rows) for w in what}}
+        for (length, of, share), rows in kinds.items()
     ]  # fmt: skip
 
 

@@ -66,10 +66,8 @@ def by_selection(found: Mapping[str, Any]) -> Table:
     for n in ends:
         here = [r for r in found["curves"] if r["length"] == n]
         for r in here:
-            if r["of"] == "N":
-                at.setdefault(f"{r['N']:.0f}", {})[n] = r
-        for share, r in zip(_shares(here), [r for r in here if r["of"] == "L"], strict=True):
-            at.setdefault(f"{share:g} L", {})[n] = r
+            name = f"{r['N']:.0f}" if r["of"] == "N" else f"{r['share']:g} L"
+            at.setdefault(name, {})[n] = r
     cells = []
     for name, rows in sorted(at.items(), key=lambda item: (item[0].endswith("L"), _value(item[0]))):
         cells.append((name, *(
@@ -123,7 +121,9 @@ def html(table: Table) -> str:
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in table.rows
     )
-    return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return (
+        f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def heads_csv(measured: Sequence[Measured]) -> str:
@@ -139,12 +139,6 @@ def heads_csv(measured: Sequence[Measured]) -> str:
 def filled(text: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
     """A document with its tables written anew: between <!-- limits: NAME TABLE --> and
     <!-- /limits --> stands the table of the summary of that name (A,B compare: two of them)."""
-
-    def write(match: re.Match[str]) -> str:
-        name, table = match[2], match[3 - 0] if False else match[3]
-        return match[1] + name + table
-
-    del write
     return MARK.sub(lambda m: m[1] + markdown(_marked(m[2], m[3], kept)) + m[5], text)
 
 
@@ -153,12 +147,6 @@ def _marked(name: str, table: str, kept: Mapping[str, Mapping[str, Any]]) -> Tab
         one, two = name.split(",")
         return side_by_side(kept[one], kept[two])
     return TABLES[table](kept[name])
-
-
-def _shares(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    from ascender.insight.limits.measure import SHARES
-
-    return list(SHARES[: sum(r["of"] == "L" for r in rows)])
 
 
 def _value(name: str) -> float:
