@@ -4,8 +4,11 @@ from ascender.insight.limits import measure, text_inputs
 measured = measure(model, text_inputs(tokenizer, text, (64, 256)))
 """
 
+from ascender.insight.limits.callback import LimitsCallback
 from ascender.insight.limits.distance import Selection, selection
+from ascender.insight.limits.inputs import default_text, task_inputs, text_inputs
 from ascender.insight.limits.measure import Curve, Head, Measured, Slope, measure
+from ascender.insight.limits.monitor import Thresholds, alarms, guideline, look
 from ascender.insight.limits.sensitivity import jacobian, largest_entry, reweighted, spectral
 from ascender.insight.limits.support import (
     delta,
@@ -18,7 +21,8 @@ from ascender.insight.limits.support import (
 )
 
 __all__ = [
-    "Curve", "Head", "Measured", "Selection", "Slope", "delta", "effective_support", "entropy",
-    "envelope", "half_range", "jacobian", "largest_entry", "measure", "outside", "reweighted",
-    "selection", "spectral", "tight",
+    "Curve", "Head", "LimitsCallback", "Measured", "Selection", "Slope", "Thresholds", "alarms",
+    "default_text", "delta", "effective_support", "entropy", "envelope", "guideline", "half_range",
+    "jacobian", "largest_entry", "look", "measure", "outside", "reweighted", "selection",
+    "spectral", "task_inputs", "text_inputs", "tight",
 ]  # fmt: skip

@@ -17,10 +17,9 @@ from typing import Any
 from torch import Tensor
 from transformers import TrainerCallback
 
-from ascender.insight.limits.monitor import Numbers, Thresholds, alarms, look
+from ascender.insight.limits.monitor import Thresholds, alarms, by_head, look
 
 logger = logging.getLogger(__name__)
-LOGGED = ("entropy", "support", "separable")
 
 
 class LimitsCallback(TrainerCallback):
@@ -43,16 +42,6 @@ class LimitsCallback(TrainerCallback):
         told = alarms(found, self.limits)
         self.history.append({"step": state.global_step, **found, "alarms": told})
         if state.is_world_process_zero:
-            state.log_history.append({**flat(found), "step": state.global_step})
+            state.log_history.append({**by_head(found), "step": state.global_step})
             for line in told:
                 logger.warning("step %s: %s", state.global_step, line)
-
-
-def flat(found: Numbers) -> dict[str, float]:
-    """limits/support/layer0.head1 … as loggers have it."""
-    return {
-        f"limits/{name}/layer{i}.head{h}": x
-        for name in LOGGED
-        for i, row in enumerate(found[name])
-        for h, x in enumerate(row)
-    }

@@ -127,7 +127,7 @@ def distance(measured: Measured, lang: str = "en") -> Figure:
             axis.plot(points, bounds, color=colour, ls="--", lw=0.9)
         axis.plot([], [], color=GREY, ls="--", lw=0.9, label=say("bound"))
         axis.set(xscale="log", yscale="log", xlabel=say("N"), ylabel=say("distance"))
-        _plain(axis, [1, 8, 64, 512][: 2 + (max(lengths) > 64) + (max(lengths) > 512)], y=False)
+        _plain(axis, [1, 8, 64, 512][: 2 + (max(lengths) > 64) + (max(lengths) > 512)])
     _legend(figure, axes[0])
     return figure
 
@@ -146,7 +146,7 @@ def separable(measured: Measured, lang: str = "en") -> Figure:
                       marker=".", lw=0.9, label=say("head", n=h))  # fmt: skip
         axis.axvline(GUIDE, color=GREY, ls=":", lw=0.9)
         axis.set(xscale="log", ylim=(0, 1.05), xlabel=say("N/L"), ylabel=say("separable"))
-        _plain(axis, [0.01, 0.06, 0.25, 0.75], y=False)
+        _plain(axis, [0.01, 0.06, 0.25, 0.75])
     _legend(figure, axes[0])
     return figure
 
@@ -189,8 +189,8 @@ def compare(one: Measured, two: Measured, lang: str = "en") -> Figure:
     for i, measured in enumerate((one, two)):
         rows, colour = of(measured), COLOURS[i]
         for place in sorted({(r.layer, r.head) for r in rows}):
-            here = sorted((r.keys, r.share) for r in rows if (r.layer, r.head) == place)
-            axis.plot(*zip(*here, strict=True), color=colour, lw=0.5, alpha=0.4)
+            line = sorted((r.keys, r.share) for r in rows if (r.layer, r.head) == place)
+            axis.plot(*zip(*line, strict=True), color=colour, lw=0.5, alpha=0.4)
         lengths = sorted({r.length for r in rows})
         here = [[r for r in rows if r.length == n] for n in lengths]
         axis.plot([fmean(r.keys for r in h) for h in here],
@@ -198,7 +198,7 @@ def compare(one: Measured, two: Measured, lang: str = "en") -> Figure:
                   marker=MARKS[i], label=measured.name)  # fmt: skip
     axis.axhline(GUIDE, color=GREY, ls=":", lw=0.9, label=f"{GUIDE}")
     axis.set(xscale="log", ylim=(0, 1.02), xlabel=say("L"), ylabel=say("share"))
-    _plain(axis, sorted({round(r.keys) for r in of(one)}), y=False)
+    _plain(axis, sorted({round(r.keys) for r in of(one)}))
     _legend(figure, axis)
     return figure
 
@@ -214,19 +214,18 @@ def _bounds(axis: Axes, T: Sequence[float], say: Say) -> None:
     axis.plot(T, [1 / (4 * t) for t in T], color=GREY, ls=":", label="1/(4T)")
     axis.set(xscale="log", yscale="log", xlabel=say("T"), ylabel=say("spectral"))
     axis.set_ylim(1e-3, 30)
-    _plain(axis, [0.1, 1], y=False)
+    _plain(axis, [0.1, 1])
 
 
-def _plain(axis: Axes, ticks: Sequence[float], y: bool = True) -> None:
-    """Plain numbers where the axis is logarithmic."""
-    from matplotlib.ticker import NullLocator, ScalarFormatter
+def _plain(axis: Axes, ticks: Sequence[float]) -> None:
+    """Plain numbers where an axis is logarithmic."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-    for one in (axis.xaxis, axis.yaxis) if y else (axis.xaxis,):
-        form = ScalarFormatter()
-        form.set_scientific(False)
-        one.set_major_formatter(form)
-    axis.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axis.set_xticks(ticks, [f"{t:.3g}" for t in ticks])
     axis.xaxis.set_minor_locator(NullLocator())
+    if axis.get_yscale() == "log":
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+        axis.yaxis.set_minor_formatter(NullFormatter())
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:

@@ -39,7 +39,7 @@ from ascender.insight.limits.support import (
 from ascender.normalizers import NORMALIZERS
 from ascender.slot import Attention
 
-ROWS = 8  # queries of a sequence that are looked at
+ROWS = 8  # queries of a sequence that are looked at, at most; no more than an eighth of them
 FIXED = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SHARES = (0.02, 0.06, 0.125, 0.25, 0.5, 0.75)
 
@@ -166,8 +166,8 @@ def measure(
         _, layers = capture(model, **inputs[length])
         where = [layer.name for layer in layers]
         for at, layer in enumerate(layers):
-            seen = looked_at(layer, rows)
-            place = {"length": length, "layer": at}
+            seen = looked_at(layer, min(rows, max(1, length // 8)))
+            place: dict[str, Any] = {"length": length, "layer": at}
             for normalizer in names:
                 for h, found, picked in _heads(seen, normalizer, own):
                     made.heads.append(Head(normalizer=normalizer, head=h, **place, **found))
@@ -235,7 +235,7 @@ def _weights(seen: Rows, normalizer: str, own: str, T: float = 1.0) -> tuple[Ten
     return reweighted(plain, seen.S, seen.base, seen.visible, T)
 
 
-def _heads(seen: Rows, normalizer: str, own: str) -> list[tuple[int, dict[str, float], Selection]]:
+def _heads(seen: Rows, normalizer: str, own: str) -> list[tuple[int, dict[str, Any], Selection]]:
     A, c = _weights(seen, normalizer, own)
     scale = c.squeeze(-1)
     reach = delta(seen.q * c, seen.k, seen.rest, seen.visible)
@@ -261,18 +261,18 @@ def _heads(seen: Rows, normalizer: str, own: str) -> list[tuple[int, dict[str, f
     return found
 
 
-def _curves(picked: Selection, **place: int) -> list[Curve]:
+def _curves(picked: Selection, **place: Any) -> list[Curve]:
     """At fixed N below the smallest L, and at N ∝ L."""
     least, L = int(picked.L.min()), mean(picked.L)
     whole = torch.ones_like(picked.L)
     chosen = [("N", N / L, N * whole) for N in FIXED if least > N]
     chosen += [("L", share, picked.share(share)) for share in SHARES if least > 1]
     what = ("mass", "distance", "bound", "separable")
-    return [
-        Curve(of=of, N=mean(N), share=share, **place,
-              **{name: mean(picked.at(name, N)) for name in what})
-        for of, share, N in chosen
-    ]  # fmt: skip
+    found = []
+    for of, share, N in chosen:
+        numbers: dict[str, Any] = {name: mean(picked.at(name, N)) for name in what}
+        found.append(Curve(of=of, N=mean(N), share=share, **place, **numbers))
+    return found
 
 
 def _slopes(

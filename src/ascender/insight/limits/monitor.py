@@ -16,8 +16,10 @@ from ascender.insight.capture import capture
 from ascender.insight.limits.distance import GUIDE, selection
 from ascender.insight.limits.measure import Head, looked_at, mean
 from ascender.insight.limits.support import effective_support, entropy
+from ascender.tasks import Task
 
 Numbers = dict[str, list[list[float]]]
+LOGGED = ("entropy", "support", "separable")
 COOLEST = 0.1  # T ≥ 0.1: below it ‖J‖₂ may exceed 5
 
 
@@ -60,7 +62,9 @@ def look(model: nn.Module, inputs: Mapping[str, Any], rows: int = 8) -> Numbers:
     return found
 
 
-def alarms(found: Mapping[str, Sequence[Sequence[float]]], limits: Thresholds | None = None) -> list[str]:  # fmt: skip
+def alarms(
+    found: Mapping[str, Sequence[Sequence[float]]], limits: Thresholds | None = None
+) -> list[str]:
     """A line for every threshold that heads cross: how many and which."""
     limits = limits or Thresholds()
     told = []
@@ -80,6 +84,23 @@ def alarms(found: Mapping[str, Sequence[Sequence[float]]], limits: Thresholds | 
                 f"most of all layer {i} head {h} with {x:.3g}"
             )
     return told
+
+
+def look_at_task(model: nn.Module, made: Task, n: int = 8) -> Numbers:
+    """The first n validation examples of a task, always the same."""
+    device = next(model.parameters()).device
+    batch = next(iter(made.held("validation", n))).to(device)
+    return look(model, {**made.inputs(batch), "labels": batch.labels})
+
+
+def by_head(found: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
+    """limits/support/layer0.head1 … as loggers have it."""
+    return {
+        f"limits/{name}/layer{i}.head{h}": x
+        for name in LOGGED
+        for i, row in enumerate(found.get(name, ()))
+        for h, x in enumerate(row)
+    }
 
 
 CHECKS = (

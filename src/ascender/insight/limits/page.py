@@ -33,7 +33,8 @@ def report(
     measured: Measured, out: Path, other: Measured | None = None, lang: str = "en",
     asked: dict[str, Any] | None = None,
 ) -> list[Path]:  # fmt: skip
-    """limits.json (summaries), rows.json and heads.csv (every head), limits.md, figures, index.html."""
+    """limits.json and limits.md (means over heads), rows.json and heads.csv (every head), figures,
+    index.html."""
     both, models = langs(lang), [measured, *([other] if other else [])]
     kept = [summary(m) for m in models]
     said = None if other is None else verdict(compared(measured, other))

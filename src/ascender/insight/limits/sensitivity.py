@@ -56,7 +56,7 @@ def spectral(A: Float[Tensor, "*rows M"], a: float = 1.0) -> Float[Tensor, "*row
 
 
 def largest_entry(A: Float[Tensor, "*rows M"], a: float = 1.0) -> Float[Tensor, "*rows"]:
-    """max |J_jl| for c = T = 1: it lies on the diagonal, as the others of its row sum to minus it."""
+    """max |J_jl| for c = T = 1: on the diagonal, as the others of a row sum to minus that one."""
     p = slopes(A, a)
     whole = p.sum(-1, keepdim=True).clamp_min(1e-300)
     return (p - p.square() / whole).amax(-1)

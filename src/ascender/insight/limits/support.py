@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 FACTOR = 2.0  # a weight is at an edge of the envelope where it is within this factor of it
+LEAST = 2.0**-149  # the least number of float32
 
 
 def entropy(A: Float[Tensor, "*rows M"]) -> Float[Tensor, "*rows"]:
@@ -67,9 +68,10 @@ def outside(
     visible: Bool[Tensor, "*rows M"], slack: float = 1e-6,
 ) -> Float[Tensor, "*rows"]:  # fmt: skip
     """Share of a row's visible weights that the envelope does not hold. Softmax: 0. Sparse
-    normalisers leave it by their zeros."""
+    normalisers leave it by their zeros. A weight of 0 counts as the least number of float32: that
+    is what a softmax of scores far apart rounds to."""
     low, high = (edge.unsqueeze(-1) for edge in edges)
-    a = A.log()
+    a = A.clamp_min(LEAST).log()
     return _share((a < low - slack) | (a > high + slack), visible)
 
 
@@ -79,7 +81,7 @@ def tight(
 ) -> Float[Tensor, "*rows"]:  # fmt: skip
     """Share of a row's visible weights that lie in the envelope, within a factor of an edge."""
     low, high = (edge.unsqueeze(-1) for edge in edges)
-    a, near, slack = A.log(), math.log(factor), 1e-6
+    a, near, slack = A.clamp_min(LEAST).log(), math.log(factor), 1e-6
     inside = (a >= low - slack) & (a <= high + slack)
     return _share(inside & ((a <= low + near) | (a >= high - near)), visible)
 

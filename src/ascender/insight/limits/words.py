@@ -29,7 +29,7 @@ CAPTIONS: dict[str, tuple[str, str]] = {
     ),
     "distance": (
         "Distance d̃ between the selected sum s and the unselected α_i x_i against N, a panel a "
-        "layer: mean over heads, the band from the smallest head to the largest; dashed: the bound.",
+        "layer: mean over heads, the band from the least head to the largest; dashed: the bound.",
         "선택된 합 s와 선택되지 않은 α_i x_i 사이의 거리 d̃를 N에 따라 층별로 그렸다: 헤드 평균, "
         "띠는 가장 작은 헤드부터 가장 큰 헤드까지, 파선은 상한.",
     ),
@@ -67,8 +67,8 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
     (
         "Envelope: (1/L)e^{−2Δ} … (1/L)e^{+2Δ}, Δ = ‖q‖·max‖k‖/√d + half the range of every other "
         "term; “½ range” is the smallest Δ that serves. At an edge: within a factor 2 of it.",
-        "포락선: (1/L)e^{−2Δ} … (1/L)e^{+2Δ}, Δ = ‖q‖·max‖k‖/√d + 나머지 항 범위의 절반. “½ range”는 "
-        "성립하는 가장 작은 Δ. 가장자리: 2배 이내.",
+        "포락선: (1/L)e^{−2Δ} … (1/L)e^{+2Δ}, Δ = ‖q‖·max‖k‖/√d + 나머지 항 범위의 절반. "
+        "“½ range”는 성립하는 가장 작은 Δ. 가장자리: 2배 이내.",
     ),
     (
         "I_N: the N largest weights; s = Σ α_j x_j over them, ᾱ their mass; "
