@@ -172,7 +172,7 @@ def test_the_bound_is_reached_and_needs_its_conditions():
     torch.testing.assert_close(found.distance, found.bound)  # equal values
     # with d₁ = max ‖s − x_i‖ it fails: s = ½x₁ lies between the two, μ = x₁ does not
     a, x = torch.tensor([0.5, 0.5]), torch.tensor([[2.0], [-1.0]])
-    mass, distance, bound, _ = by_hand(a, x, 1)
+    _, distance, bound, _ = by_hand(a, x, 1)
     wrong = bound + 0.5 * ((0.5 * x[0] - x[1]).norm() - (x[0] - x[1]).norm())
     assert wrong < distance <= bound + 1e-6
     # and for keys that are not the largest: ᾱ = 0.1 < α_i = 0.9, all values equal

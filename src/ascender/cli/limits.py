@@ -92,6 +92,10 @@ def _measured(
 
     say(f"loading {asked['model']}")
     loaded = load(asked["model"], asked["adapter"], say=note)
+    second = asked["compare"]
+    if second == MUTED and not has_rules(loaded.model):
+        raise ValueError(f"{loaded.name} has no rules to mute; expected --compare MODEL")
+    against = None if second in (None, MUTED) else load(second, say=note)
     wanted = asked["normalizers"]
     names = None if wanted is None else [n.strip() for n in wanted.split(",") if n.strip()]
     for name in names or ():
@@ -105,15 +109,11 @@ def _measured(
         inputs = text_inputs(loaded.tokenizer, _text(asked["text_file"]), chosen, asked["batch"])
     given: dict[str, Any] = {"normalizers": names, "say": say}
     found = measure(loaded.model, inputs, name=loaded.name, **given)
-    second = asked["compare"]
     if second is None:
         return found, None
-    if second == MUTED:
-        if not has_rules(loaded.model):
-            raise ValueError(f"{loaded.name} has no rules to mute; expected --compare MODEL")
+    if against is None:
         with muted(loaded.model, *RULES):
             return found, measure(loaded.model, inputs, name=f"{loaded.name}, muted", **given)
-    against = load(second, say=note)
     return found, measure(against.model, inputs, name=_other(against.name, found.name), **given)
 
 

@@ -234,6 +234,6 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     written = []
     for kind, about in metadata.items():
         drawn = io.BytesIO()
-        figure.savefig(drawn, format=kind, metadata=about, dpi=160)
+        figure.savefig(drawn, format=kind, metadata=about, dpi=120)
         written.append(write(folder / f"{name}.{kind}", drawn.getvalue()))
     return written

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
+from pathlib import Path
 from typing import Any
 
+from ascender.files import write
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.summary import Table
 
@@ -137,16 +140,25 @@ def heads_csv(measured: Sequence[Measured]) -> str:
 
 
 def filled(text: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
-    """A document with its tables written anew: between <!-- limits: NAME TABLE --> and
-    <!-- /limits --> stands the table of the summary of that name (A,B compare: two of them)."""
-    return MARK.sub(lambda m: m[1] + markdown(_marked(m[2], m[3], kept)) + m[5], text)
+    """A document with its tables written anew. Between <!-- limits: NAME TABLE --> and
+    <!-- /limits --> stands a table of the file NAME.json that --out wrote as limits.json, or with
+    `compare` and `verdict` what it says of two models."""
+    return MARK.sub(lambda m: m[1] + _marked(kept[m[2]], m[3]) + m[5], text)
 
 
-def _marked(name: str, table: str, kept: Mapping[str, Mapping[str, Any]]) -> Table:
+def rewrite(page: Path) -> Path:
+    """The tables of a page from the files in the folder of its name beside it."""
+    files = sorted(page.with_suffix("").glob("*.json"))
+    kept = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+    return write(page, filled(page.read_text(encoding="utf-8"), kept))
+
+
+def _marked(found: Mapping[str, Any], table: str) -> str:
+    if table == "verdict":
+        return f"{found['verdict']}\n"
     if table == "compare":
-        one, two = name.split(",")
-        return side_by_side(kept[one], kept[two])
-    return TABLES[table](kept[name])
+        return markdown(side_by_side(*found["models"]))
+    return markdown(TABLES[table](found["models"][0]))
 
 
 def _value(name: str) -> float:
