@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from statistics import fmean, stdev
 
 import jaxtyping
 import pytest
@@ -25,7 +26,7 @@ from ascender.insight.limits.inputs import default_text, task_inputs, text_input
 from ascender.insight.limits.measure import Measured, looked_at
 from ascender.insight.limits.page import report
 from ascender.insight.limits.summary import compared, growth, of, summary, verdict
-from ascender.insight.limits.tables import MARK, filled, markdown, side_by_side
+from ascender.insight.limits.tables import MARK, TABLES, filled, markdown, side_by_side
 from ascender.normalizers import NORMALIZERS
 from ascender.rules import RULES
 from ascender.tasks import task
@@ -138,6 +139,26 @@ def test_a_model_with_another_normaliser(attention, normalizer, inputs):
         torch.testing.assert_close(base.masked_fill(~V, 0), layers[0].parts.base)
 
 
+@pytest.mark.parametrize("family", ["GPT2", "Bert"])
+def test_models_that_are_not_ours(family):
+    import transformers
+
+    torch.manual_seed(0)
+    sizes = {"GPT2": {"n_embd": 24, "n_layer": LAYERS, "n_head": HEADS}, "Bert": {
+        "hidden_size": 24, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
+        "intermediate_size": 32,
+    }}[family]  # fmt: skip
+    config = getattr(transformers, f"{family}Config")(vocab_size=37, **sizes)
+    model = getattr(transformers, f"{family}Model")(config).eval()
+    ids = torch.randint(0, 37, (2, 24))
+    found = measure(model, {24: {"input_ids": ids}}, normalizers=["topk"])
+    assert len(found.heads) == 2 * LAYERS * HEADS
+    assert {r.keys for r in found.heads} == {23.0 if family == "GPT2" else 24.0}  # causal or not
+    assert all(r.outside == 0 for r in of(found))
+    truth = model(ids).last_hidden_state
+    torch.testing.assert_close(capture(model, input_ids=ids)[0].last_hidden_state, truth)
+
+
 def test_the_temperature_is_found_and_warned_of(inputs):
     model = made()
     for layer in model.modules():
@@ -157,6 +178,13 @@ def test_guideline_counts_heads(found):
     assert guideline([]) == []
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_rectangles(name, found):
+    lines = markdown(TABLES[name](summary(found))).splitlines()
+    assert len(lines) > 3
+    assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
+
+
 def test_growth_is_the_exponent(found):
     rows = [r for r in of(found) if (r.layer, r.head) == (0, 0)]
     a, b = sorted(rows, key=lambda r: r.length)
@@ -168,17 +196,21 @@ def test_two_models_side_by_side(found, inputs):
     model = made()
     with muted(model, *RULES):
         other = measure(model, inputs, name="muted", normalizers=["softmax"])
-    numbers = compared(found, other)
-    assert numbers["pairs"] == LAYERS * HEADS
+    numbers = compared(found, other, paired=True)
+    shares = [[r.share for r in of(m) if r.length == 40] for m in (found, other)]
+    assert numbers["narrower"] == sum(x < y for x, y in zip(*shares, strict=True))
+    assert numbers["share"][0] == (pytest.approx(fmean(shares[0])), pytest.approx(stdev(shares[0])))
     assert numbers["share"][0] != numbers["share"][1]
     assert "At 40 tokens ours uses" in verdict(numbers)
+    assert "Head by head" in verdict(numbers)
+    assert "Head by head" not in verdict(compared(found, other))
     assert markdown(side_by_side(summary(found), summary(other))).count("\n") == 4
-    assert compared(found, found)["slower"] == 0
+    assert compared(found, found, paired=True)["slower"] == 0
 
 
 def test_the_report_is_whole_and_closed(found, inputs, tmp_path, monkeypatch):
-    few = measure(made(), inputs, name="<b>few", normalizers=["topk"])
-    monkeypatch.setattr(figures, "FIGURES", {"separable": figures.separable})
+    few = measure(made(), {16: inputs[16]}, name="<b>few", normalizers=["topk"])
+    monkeypatch.setattr(figures, "FIGURES", {"support": figures.support})
     written = report(few, tmp_path, found, lang="both")
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert {"limits.json", "rows.json", "heads.csv", "limits.md", "compare.png"} <= {
@@ -234,7 +266,7 @@ def test_the_command(tmp_path, monkeypatch):
     assert {r["normalizer"] for r in told["models"][0]["rows"]} == {"softmax", "topk"}
     assert (tmp_path / "out" / "index.html").exists()
     assert str(tmp_path) not in (tmp_path / "out" / "limits.json").read_text(encoding="utf-8")
-    shown = run(model, *given)
+    shown = run(model, *given[:2], "--lengths", "8", *given[4:])
     assert "Every normaliser on the same scores" in shown.stdout
 
 

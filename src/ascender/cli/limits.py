@@ -70,11 +70,12 @@ def limits(
         langs(lang)
         with progress() as say:
             found, other = _measured(asked, data_dir, say)
-        written = [] if out is None else report(found, out, other, lang, _plain(asked))
+        same = compare == MUTED
+        written = [] if out is None else report(found, out, other, lang, _plain(asked), same)
     except (ImportError, OSError, ValueError, TypeError, NotImplementedError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
-    _tell(found, other, as_json)
+    _tell(found, other, same, as_json)
     if written:
         note(f"wrote {len(written)} files; {written[-1]}")
 
@@ -108,13 +109,14 @@ def _measured(
         chosen = _fitting(loaded.model, parse_lengths(asked["lengths"], LENGTHS), asked["lengths"])
         inputs = text_inputs(loaded.tokenizer, _text(asked["text_file"]), chosen, asked["batch"])
     given: dict[str, Any] = {"normalizers": names, "say": say}
-    found = measure(loaded.model, inputs, name=loaded.name, **given)
+    name = _called(loaded)
+    found = measure(loaded.model, inputs, name=name, **given)
     if second is None:
         return found, None
     if against is None:
         with muted(loaded.model, *RULES):
-            return found, measure(loaded.model, inputs, name=f"{loaded.name}, muted", **given)
-    return found, measure(against.model, inputs, name=_other(against.name, found.name), **given)
+            return found, measure(loaded.model, inputs, name=f"{name}, muted", **given)
+    return found, measure(against.model, inputs, name=_other(_called(against), name), **given)
 
 
 def _task(loaded: Any, name: str | None, text_file: Path | None, data_dir: Path | None) -> Any:
@@ -154,6 +156,12 @@ def _text(path: Path | None) -> str:
     return default_text() if path is None else path.read_text(encoding="utf-8")
 
 
+def _called(loaded: Any) -> str:
+    """A model by its run where it has one: the folders of the lab are named by keys."""
+    run = loaded.run
+    return f"{run['variant']} ({run['task']}, seed {run['seed']})" if run else str(loaded.name)
+
+
 def _other(name: str, first: str) -> str:
     return name if name != first else f"{name} (2)"
 
@@ -167,7 +175,7 @@ def _plain(asked: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _tell(found: Any, other: Any, as_json: bool) -> None:
+def _tell(found: Any, other: Any, same: bool, as_json: bool) -> None:
     from ascender.insight.limits import tables
     from ascender.insight.limits.monitor import guideline
     from ascender.insight.limits.summary import compared, of, summary, verdict
@@ -175,7 +183,7 @@ def _tell(found: Any, other: Any, as_json: bool) -> None:
 
     models = [m for m in (found, other) if m is not None]
     kept = [summary(m) for m in models]
-    said = None if other is None else verdict(compared(found, other))
+    said = None if other is None else verdict(compared(found, other, same))
     told = {m.name: guideline(of(m)) for m in models}
     if as_json:
         print_json({"models": kept, "verdict": said, "warnings": told})

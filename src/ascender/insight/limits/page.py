@@ -31,13 +31,13 @@ figure { margin: 1.25rem 0; } figure img { max-width: 100%; height: auto; backgr
 
 def report(
     measured: Measured, out: Path, other: Measured | None = None, lang: str = "en",
-    asked: dict[str, Any] | None = None,
+    asked: dict[str, Any] | None = None, paired: bool = False,
 ) -> list[Path]:  # fmt: skip
     """limits.json and limits.md (means over heads), rows.json and heads.csv (every head), figures,
     index.html."""
     both, models = langs(lang), [measured, *([other] if other else [])]
     kept = [summary(m) for m in models]
-    said = None if other is None else verdict(compared(measured, other))
+    said = None if other is None else verdict(compared(measured, other, paired))
     written = [
         write(out / "limits.json", _json({"asked": asked or {}, "models": kept, "verdict": said})),
         write(out / "rows.json", json.dumps([m.asdict() for m in models])),

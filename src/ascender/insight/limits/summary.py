@@ -7,9 +7,9 @@ exp(H) ∝ L^β        β = 1: a head spreads over the same share of any length,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from ascender.insight.limits.measure import Head, Measured
@@ -64,39 +64,49 @@ def of(measured: Measured, normalizer: str | None = None) -> list[Head]:
     return [row for row in measured.heads if row.normalizer == wanted]
 
 
-def compared(a: Measured, b: Measured) -> dict[str, Any]:
-    """Do a's heads spread more slowly than b's? Means over heads; where the two have the same
-    layers and heads, also in how many a is the lower (pairs of the same place)."""
+def compared(a: Measured, b: Measured, paired: bool = False) -> dict[str, Any]:
+    """Do a's heads spread less, or more slowly, than b's? Mean and standard deviation over heads.
+    paired: the heads are the same ones (the same weights), so they are also compared one by one."""
     one, two = growth(of(a)), growth(of(b))
     longest = max({r.length for r in of(a)} & {r.length for r in of(b)})
-    shares = [
-        {(r.layer, r.head): r.share for r in of(m) if r.length == longest} for m in (a, b)
-    ]  # fmt: skip
-    places = sorted(set(one) & set(two)) if set(one) == set(two) else []
-    same = sorted(set(shares[0])) if set(shares[0]) == set(shares[1]) else []
-    return {
-        "names": [a.name, b.name], "length": longest,
-        "growth": [fmean(x.values()) if x else None for x in (one, two)],
-        "share": [fmean(x.values()) for x in shares],
-        "pairs": len(same),
-        "slower": sum(one[p] < two[p] for p in places),
-        "narrower": sum(shares[0][p] < shares[1][p] for p in same),
+    shares = [{(r.layer, r.head): r.share for r in of(m) if r.length == longest} for m in (a, b)]
+    found: dict[str, Any] = {
+        "names": [a.name, b.name], "length": longest, "heads": [len(x) for x in shares],
+        "share": [_moments(x.values()) for x in shares],
+        "growth": [_moments(x.values()) for x in (one, two)] if one and two else None,
     }  # fmt: skip
+    if paired:
+        found["narrower"] = sum(shares[0][p] < shares[1][p] for p in shares[0])
+        found["slower"] = sum(one[p] < two[p] for p in one)
+    return found
 
 
 def verdict(found: dict[str, Any]) -> str:
     """The comparison in a sentence of numbers."""
-    (a, b), (x, y) = found["names"], found["share"]
-    said = f"At {found['length']} tokens {a} uses {x:.3f} of its keys (exp(H)/L), {b} {y:.3f}"
-    if None not in found["growth"]:
-        p, q = found["growth"]
-        said += f"; exp(H) grows as L^{p:.3f} against L^{q:.3f}"
-    if found["pairs"]:
+    (a, b), (n, m), (x, y) = found["names"], found["heads"], found["share"]
+    said = (
+        f"At {found['length']} tokens {a} uses {_spread(x)} of its keys (exp(H)/L, mean ± sd over "
+        f"{n} heads), {b} {_spread(y)} ({m} heads)"
+    )
+    if found["growth"] is not None:
+        said += "; exp(H) grows as L^β with β = {} against {}".format(
+            *(_spread(g) for g in found["growth"])
+        )
+    if "slower" in found:
         said += (
-            f". Of {found['pairs']} pairs of heads, {a} is the narrower in {found['narrower']} and "
-            f"the slower to spread in {found['slower']}"
+            f". Head by head, {a} is the narrower in {found['narrower']} of {n} and the slower to "
+            f"spread in {found['slower']}"
         )
     return said + "."
+
+
+def _moments(x: Iterable[float]) -> tuple[float, float]:
+    rows = list(x)
+    return fmean(rows), stdev(rows) if len(rows) > 1 else 0.0
+
+
+def _spread(x: tuple[float, float]) -> str:
+    return f"{x[0]:.3f} ± {x[1]:.3f}"
 
 
 def _growth(measured: Measured) -> list[dict[str, Any]]:

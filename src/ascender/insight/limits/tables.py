@@ -115,7 +115,10 @@ def side_by_side(one: Mapping[str, Any], two: Mapping[str, Any]) -> Table:
 
 
 def markdown(table: Table) -> str:
-    lines = [table.columns, ("---:",) * len(table.columns), *table.rows]
+    """Names on the left, numbers on the right; | inside a cell is escaped."""
+    rule = (":---", *("---:",) * (len(table.columns) - 1))
+    lines = [tuple(c.replace("|", "\\|") for c in row) for row in (table.columns, *table.rows)]
+    lines.insert(1, rule)
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
