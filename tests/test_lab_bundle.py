@@ -175,3 +175,23 @@ def test_the_raw_rows_of_a_store_say_what_was_ordered(tmp_path):
     sheet = json.loads(path.read_text())
     assert sheet["order"]["lengths"] == [64]
     assert sheet["machine"]["threads"] >= 1
+
+
+def test_a_variant_can_have_a_baseline_of_its_own(tmp_path):
+    gains = {"vanilla": 0.0, "ascender": 0.1, "vanilla+alibi": 0.2, "ascender+alibi": 0.3}
+    made = [cases.record("distinct", v, s, gain=g) for s in range(4) for v, g in gains.items()]
+    folder = cases.store(tmp_path / "lab", made, against={"ascender+alibi": "vanilla+alibi"})
+    study = Study.of(read(folder), 50)
+    judged = {variant: c.baseline for (_, variant), c in study.judged.items()}
+    assert judged == {"ascender": "vanilla", "ascender+alibi": "vanilla+alibi"}
+    found = {cell.variant: cell for cell in study.cells}
+    assert study.verdict(found["vanilla+alibi"]) == "baseline"
+    c = study.judged["distinct", "ascender+alibi"]
+    assert c.by_seed.mean == pytest.approx(0.1, abs=0.05)
+    report(folder, tmp_path / "report", draws=50)
+    table = (tmp_path / "report" / "tables" / "accuracy.md").read_text()
+    assert "| against |" in table
+    assert "vanilla+alibi" in table
+    runs = grid({"distinct": SIZE}, variants=["vanilla", "ascender"], seeds=1)
+    with pytest.raises(ValueError, match="compares 'vanila'; expected one of its variants"):
+        Suite("a", "One.", runs, against={"ascender": "vanila"})

@@ -65,6 +65,10 @@ def train(
     track: Annotated[
         str | None, typer.Option(help="Also log to tensorboard, trackio or wandb.")
     ] = None,
+    limits: Annotated[
+        bool,
+        typer.Option("--limits", help="Log entropy, exp(H) and N_s/N of every head; warn."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train a variant on a task; with --resume go on where it stopped.
@@ -72,6 +76,7 @@ def train(
     What is not said is the task's recipe. Under torchrun the same command trains on many processes.
     Ctrl-C stops after the step with a checkpoint.
     """
+    from ascender.insight.limits.monitor import Thresholds
     from ascender.train import Run, Stopped
     from ascender.train import train as fit
     from ascender.train.watch import Display, display
@@ -94,7 +99,7 @@ def train(
             show = shown if first_process() else Display()
             record = fit(
                 run, out, resume=resume, data_dir=where, show=show, save_every=save_every,
-                track=track, stopping=stop,
+                track=track, stopping=stop, limits=Thresholds() if limits else None,
             )  # fmt: skip
     except Stopped as stopped:
         note(f"{stopped}; go on with --resume")

@@ -150,7 +150,8 @@ def _slot_parts(
         else:
             out, found = type(attention).parts(attention, call)
             k, v = (spread(t, call.q.shape[1]) for t in (call.k, call.v))
-            layer = _layer(name, found, call.q, k, v, call.vis.visible)
+            q = attention.normalizer.sharpen(call.q, call.vis.count)
+            layer = _layer(name, found, q, k, v, call.vis.visible)
         layers.append(layer)
         return out, layer.parts
 

@@ -31,7 +31,17 @@ class Judged(Protocol):
     def baseline(self) -> str: ...
 
     @property
+    def against(self) -> Mapping[str, str]: ...
+
+    @property
     def rule(self) -> Rule: ...
+
+
+def baseline_of(suite: Judged, variant: str) -> str | None:
+    """What a variant is compared with; None: it is what others are compared with."""
+    if variant == suite.baseline or variant in suite.against.values():
+        return None
+    return suite.against.get(variant, suite.baseline)
 
 
 @dataclass(frozen=True)
@@ -143,17 +153,16 @@ def cells(records: Sequence[Record]) -> list[Cell]:
 
 
 def compare(suite: Judged, records: Sequence[Record], draws: int = 10_000) -> list[Comparison]:
-    """Every variant against the suite's baseline, on the seeds that both have."""
+    """Every variant against its baseline, on the seeds that both have."""
     by_task: dict[str, dict[str, Cell]] = {}
     for cell in cells(records):
         by_task.setdefault(cell.task, {})[cell.variant] = cell
-    found = [
-        _one(cell, of[suite.baseline], draws)
-        for of in by_task.values()
-        if suite.baseline in of
-        for variant, cell in of.items()
-        if variant != suite.baseline and set(cell.seeds) & set(of[suite.baseline].seeds)
-    ]
+    found = []
+    for of in by_task.values():
+        for variant, cell in of.items():
+            base = of.get(baseline_of(suite, variant) or "")
+            if base is not None and set(cell.seeds) & set(base.seeds):
+                found.append(_one(cell, base, draws))
     adjusted = holm([c.by_seed.t_p for c in found])
     higher = {cell.task: bool(cell.records[0]["higher"]) for cell in cells(records)}
     return [

@@ -50,8 +50,8 @@ class Store:
         elif self.folder.exists() and any(p.name != TRIALS for p in self.folder.iterdir()):
             raise ValueError(f"{self.folder} holds other files; expected a new or empty folder")
         judged = {"claim": suite.claim, "baseline": suite.baseline, "rule": asdict(suite.rule),
-                  "goals": dict(suite.goals)}  # fmt: skip
-        stands = all(there.get(name) == value for name, value in judged.items())
+                  "goals": dict(suite.goals), "against": dict(suite.against)}  # fmt: skip
+        stands = all(there.get(name, {}) == value for name, value in judged.items())
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         write(sheet, json.dumps({
             "name": suite.name, "claim_ko": suite.claim_ko, "key": suite.key, **judged,

@@ -29,6 +29,7 @@ class Suite:
 
     claim, claim_ko   in a sentence, in English and Korean
     baseline          the variant that the others are compared with
+    against           variants that are compared with another than that, and with which
     rule              when a difference is a win, a tie or a loss
     goals             quality, by task, for the steps, tokens and seconds to reach it
     costs             what is measured of layers at length, after the trials (lab.costs)
@@ -42,6 +43,7 @@ class Suite:
     baseline: str = "vanilla"
     goals: Mapping[str, float] = field(default_factory=dict)
     claim_ko: str = ""
+    against: Mapping[str, str] = field(default_factory=dict)
     costs: Costs | None = None
     insight: bool = False
 
@@ -53,12 +55,20 @@ class Suite:
         twice = next((run for run in self.runs if often[run.key] > 1), None)
         if twice is not None:
             raise ValueError(f"suite {self.name} has a run twice: {twice}")
+        names = {run.variant for run in self.runs}
+        for name in (*self.against, *self.against.values()):
+            if name not in names:
+                raise ValueError(
+                    f"suite {self.name} compares {name!r}; expected one of its variants: "
+                    f"{', '.join(sorted(names))}"
+                )
 
     @property
     def key(self) -> str:
         """A hash of the runs and of the way they are judged."""
+        more = [sorted(self.against.items())] if self.against else []
         text = repr((sorted(run.key for run in self.runs), self.rule, self.baseline,
-                     sorted(self.goals.items())))  # fmt: skip
+                     sorted(self.goals.items()), *more))  # fmt: skip
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def with_seeds(self, n: int) -> Suite:

@@ -1,7 +1,7 @@
 """Training: one task, one variant, one seed; stopped and resumed as if it had not been.
 
     OUT/run.json          the run, as a value
-    OUT/metrics.jsonl     a row a step, more at every validation
+    OUT/metrics.jsonl     a row a step, more at every validation (with limits: by layer and head)
     OUT/checkpoints/      the last two
     OUT/model/            the best by validation, as from_pretrained reads it
     OUT/record.json       everything a table or a figure needs, written last
@@ -25,6 +25,7 @@ import torch
 
 from ascender.bench import memory
 from ascender.files import write
+from ascender.insight.limits.monitor import Thresholds, alarms, by_head, look_at_task
 from ascender.schedule import Adaptive, LossWeights, set_lam
 from ascender.tasks import Batch, Task
 from ascender.train import checkpoint, record
@@ -53,16 +54,18 @@ def train(
     run: Run, out: Path, *, resume: bool = False, data_dir: str | None = None,
     show: Display | None = None, save_every: int | None = None, track: str | None = None,
     stopping: Callable[[], bool] = lambda: False, measure: Measure | None = None,
+    limits: Thresholds | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Train it and return its record; one that is finished is only read. `measure` looks at the
-    trained model and fills the record's "insight"."""
+    trained model and fills the record's "insight"; `limits` (when to warn) logs how far every head
+    spreads at each validation."""
     check_tracker(track)
     done = claim(run, out, resume)
     if done is not None:
         (show or Display()).say(f"{out} is finished; nothing to do")
         return done
     trainer = Trainer(run, out, data_dir, show or Display(), track)
-    trainer.measure = measure
+    trainer.measure, trainer.limits = measure, limits
     trainer.try_once()
     trainer.open(resume)
     return trainer.go(save_every or run.every, stopping)
@@ -86,6 +89,7 @@ class Trainer:
     """A run under way."""
 
     measure: Measure | None = None
+    limits: Thresholds | None = None
 
     def __init__(
         self, run: Run, out: Path, data_dir: str | None, show: Display, track: str | None
@@ -124,6 +128,8 @@ class Trainer:
         with torch.no_grad():
             self.plain.eval()(**self.task.inputs(batch), labels=batch.labels)
             self.flops = record.attention_flops(self.plain, self.task.inputs(batch[:1]))
+        if self.limits is not None:
+            look_at_task(self.plain, self.task)
 
     def open(self, resume: bool) -> None:
         """The folder, and where the run stands in it."""
@@ -238,6 +244,10 @@ class Trainer:
             self.stale += 1
         row = {"validation": found.row(), "omega": record.omegas(self.plain)}
         self.curve.append({"step": self.step, **row["validation"], "omega": row["omega"]})
+        if self.limits is not None and self.main:
+            row["limits"] = look_at_task(self.plain, self.task)
+            for line in alarms(row["limits"], self.limits):
+                self.show.say(f"step {self.step}: {line}")
         return row
 
     def evaluate(self, split: str) -> Evaluation:
@@ -254,7 +264,7 @@ class Trainer:
             flat = {"loss": row["loss"], "rate": row["rate"]}
             flat |= {f"lam/{rule}": value for rule, value in row["lam"].items()}
             if "validation" in row:
-                flat |= {"validation": row["validation"]["value"]}
+                flat |= {"validation": row["validation"]["value"], **by_head(row.get("limits", {}))}
             self.accelerator.log(flat, step=row["step"])
         whole = "validation" in row
         last = self.curve[-1] if self.curve else {}

@@ -14,7 +14,7 @@ def inferiority(study: Study) -> Table:
     margin = study.sheet.rule.margin
     rows = []
     for cell in study.cells if margin else ():
-        c, base = study.judged.get((cell.task, cell.variant)), study.base(cell.task)
+        c, base = study.judged.get((cell.task, cell.variant)), study.base_of(cell)
         if c is None or base is None or c.by_seed.interval is None:
             continue
         common = sorted(set(cell.seeds) & set(base.seeds))

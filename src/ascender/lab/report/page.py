@@ -81,7 +81,7 @@ def _counts(study: Study, places: Mapping[str, int]) -> list[dict[str, Any]]:
                 places[r["key"]]
                 for cell in study.cells
                 if cell.variant == variant and study.verdict(cell) == v
-                for one in (cell, study.base(cell.task))
+                for one in (cell, study.base_of(cell))
                 if one is not None
                 for r in one.records
             ]

@@ -41,6 +41,7 @@ class Sheet:
     baseline: str = "vanilla"
     rule: Rule = field(default_factory=Rule)
     goals: Mapping[str, float] = field(default_factory=dict)
+    against: Mapping[str, str] = field(default_factory=dict)
     trials: tuple[str, ...] = ()
     fixed: str = ""
     given: bool = True
@@ -100,11 +101,12 @@ def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str
     ran = Sheet(**known) if known else None
     if suite is None:
         return ran or Sheet(folder.resolve().name, given=False), failures
-    judged = (suite.rule, suite.baseline, dict(suite.goals))
-    same = ran is not None and judged == (ran.rule, ran.baseline, dict(ran.goals))
+    judged = (suite.rule, suite.baseline, dict(suite.goals), dict(suite.against))
+    before = ran and (ran.rule, ran.baseline, dict(ran.goals), dict(ran.against))
+    same = before == judged
     made = Sheet(
         suite.name, suite.claim, suite.claim_ko, suite.key, suite.baseline, suite.rule,
-        dict(suite.goals), tuple(run.key for run in suite.runs),
+        dict(suite.goals), dict(suite.against), tuple(run.key for run in suite.runs),
         fixed=ran.fixed if ran and same else "", changed=ran is not None and not same,
     )  # fmt: skip
     return made, failures

@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ascender.lab.judge import Cell, Comparison, Record, cells, compare, told_apart
+from ascender.lab.judge import (
+    Cell,
+    Comparison,
+    Record,
+    baseline_of,
+    cells,
+    compare,
+    told_apart,
+)
 from ascender.lab.report.source import Sheet, Source
 from ascender.lab.report.words import REMARKS
 
@@ -58,13 +66,18 @@ class Study:
         found = (c for c in self.of_task(task) if c.variant == self.sheet.baseline)
         return next(found, None)
 
+    def base_of(self, cell: Cell) -> Cell | None:
+        """What a cell is compared with; of one that others are compared with, the baseline."""
+        name = baseline_of(self.sheet, cell.variant) or self.sheet.baseline
+        return next((c for c in self.of_task(cell.task) if c.variant == name), None)
+
     def goal(self, task: str) -> float | None:
         goals = self.sheet.goals
         return goals.get(task, goals.get(self.meant.get(task, task)))
 
     def verdict(self, cell: Cell) -> str:
         """win, tie, loss, baseline; unjudged where no test could be done."""
-        if cell.variant == self.sheet.baseline:
+        if baseline_of(self.sheet, cell.variant) is None:
             return "baseline"
         c = self.judged.get((cell.task, cell.variant))
         return "unjudged" if c is None or c.p is None else c.verdict
@@ -73,7 +86,7 @@ class Study:
         """Verdicts by variant, the baseline left out."""
         found: dict[str, Counter[str]] = {}
         for cell in self.cells:
-            if cell.variant != self.sheet.baseline:
+            if baseline_of(self.sheet, cell.variant) is not None:
                 found.setdefault(cell.variant, Counter())[self.verdict(cell)] += 1
         return found
 
@@ -98,10 +111,11 @@ class Study:
             if self.base(task) is None
         ]
         for cell in self.cells:
-            if self.verdict(cell) == "unjudged" and self.base(cell.task) is not None:
+            base = self.base_of(cell)
+            if self.verdict(cell) == "unjudged" and base is not None:
                 c = self.judged.get((cell.task, cell.variant))
                 why = "no_common" if c is None else "one_seed" if c.by_seed.n < 2 else "no_spread"
-                names = {"task": cell.task, "variant": cell.variant, "baseline": sheet.baseline}
+                names = {"task": cell.task, "variant": cell.variant, "baseline": base.variant}
                 found.append(_remark(why, **names))
         most = max(len(cell.records) for cell in self.cells)
         if 1 < most < FEW:

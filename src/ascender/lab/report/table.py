@@ -12,7 +12,7 @@ from typing import Any
 
 from ascender.lab.report.words import COLUMNS, NOTES, TITLES, VERDICTS, pick
 
-NAMES = ("task", "variant", "metric", "of", "role")  # columns of words: set left
+NAMES = ("task", "variant", "metric", "of", "role", "against")  # columns of words: set left
 
 
 @dataclass(frozen=True)

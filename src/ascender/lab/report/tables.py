@@ -73,14 +73,18 @@ def keys(*cells: Of | None, seeds: Sequence[int] | None = None) -> tuple[str, ..
 
 def accuracy(study: Study) -> Table:
     """Test scores, their floor, and the difference from the baseline."""
-    columns = ("task", "variant", "metric", "test", "n", "interval", "floor", "difference", "p",
-               "delta", "d", "verdict")  # fmt: skip
+    columns = ["task", "variant", "metric", "test", "n", "interval", "floor", "difference", "p",
+               "delta", "d", "verdict"]  # fmt: skip
+    if study.sheet.against:
+        columns[7:8] = ["against", "own_difference"]
     rows = []
     for cell in study.cells:
-        s, mine = cell.summary, keys(cell)
+        s, mine, base = cell.summary, keys(cell), study.base_of(cell)
+        against = [NONE if base in (None, cell) else Cell(base.variant)]
         rows.append((
             *_named(cell), Cell(_metric(cell), mine), mean_cell(s, mine), Cell(str(s.n), mine),
-            interval_cell(s.interval, mine), _floor(cell), *_judged(study, cell),
+            interval_cell(s.interval, mine), _floor(cell),
+            *(against if study.sheet.against else ()), *_judged(study, cell),
         ))  # fmt: skip
     return _table("accuracy", columns, rows, study)
 
@@ -130,7 +134,7 @@ def efficiency(study: Study) -> Table:
     columns = ("task", "variant", "test", "floor", *COSTS)
     rows = []
     for cell in study.cells:
-        base, mine = study.base(cell.task), keys(cell)
+        base, mine = study.base_of(cell), keys(cell)
         shown = []
         for field in COSTS.values():
             x = cell.mean(field)
@@ -204,7 +208,7 @@ def p_cell(p: float | None, mine: tuple[str, ...]) -> Cell:
 
 def _pair(study: Study, cell: Of) -> tuple[str, ...]:
     """The trials of both on the seeds that both have."""
-    base = study.base(cell.task)
+    base = study.base_of(cell)
     common = set(cell.seeds) & set(base.seeds) if base else set()
     return keys(cell, base, seeds=sorted(common))
 
@@ -244,7 +248,7 @@ def _ends(cell: Of, unit: str) -> list[float]:
 
 
 def _area_difference(study: Study, cell: Of) -> Cell:
-    base = study.base(cell.task)
+    base = study.base_of(cell)
     common = sorted(set(cell.seeds) & set(base.seeds)) if base else []
     if base is None or base is cell or not common:
         return NONE

@@ -169,6 +169,8 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "interval": ("95% interval", "95% 구간"),
     "floor": ("floor", "바닥"),
     "difference": ("− {baseline} [95%]", "− {baseline} [95%]"),
+    "against": ("against", "비교 대상"),
+    "own_difference": ("difference [95%]", "차이 [95%]"),
     "p": ("p (Holm)", "p (홀름)"),
     "delta": ("Cliff's δ", "클리프 δ"),
     "d": ("d_z", "d_z"),

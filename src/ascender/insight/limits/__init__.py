@@ -1,0 +1,28 @@
+"""Limits of normalisation, after arXiv 2508.17821: what a row of weights that sums to 1 can do.
+
+from ascender.insight.limits import measure, text_inputs
+measured = measure(model, text_inputs(tokenizer, text, (64, 256)))
+"""
+
+from ascender.insight.limits.callback import LimitsCallback
+from ascender.insight.limits.distance import Selection, selection
+from ascender.insight.limits.inputs import default_text, task_inputs, text_inputs
+from ascender.insight.limits.measure import Curve, Head, Measured, Slope, measure
+from ascender.insight.limits.monitor import Thresholds, alarms, guideline, look
+from ascender.insight.limits.sensitivity import jacobian, largest_entry, reweighted, spectral
+from ascender.insight.limits.support import (
+    delta,
+    effective_support,
+    entropy,
+    envelope,
+    half_range,
+    outside,
+    tight,
+)
+
+__all__ = [
+    "Curve", "Head", "LimitsCallback", "Measured", "Selection", "Slope", "Thresholds", "alarms",
+    "default_text", "delta", "effective_support", "entropy", "envelope", "guideline", "half_range",
+    "jacobian", "largest_entry", "look", "measure", "outside", "reweighted", "selection",
+    "spectral", "task_inputs", "text_inputs", "tight",
+]  # fmt: skip

@@ -1,0 +1,296 @@
+"""A model's attentions against the limits, by length, normaliser, layer and head.
+
+    measured = measure(model, {64: inputs, 256: longer}, name="…")
+    measured.heads      a row for every length, normaliser, layer and head
+    measured.curves     distance and separability against N, of the model's own weights
+    measured.slopes     the Jacobian against T, at the greatest length
+
+Every number is a mean over the rows (queries) that were looked at: of each sequence those that see
+the most keys, evenly spread where many see as many. L is the number of keys that a row sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ascender.insight.capture import Layer, capture
+from ascender.insight.limits.distance import GUIDE, Selection, selection
+from ascender.insight.limits.sensitivity import (
+    EXPONENT,
+    TEMPERATURES,
+    largest_entry,
+    reweighted,
+    spectral,
+)
+from ascender.insight.limits.support import (
+    delta,
+    effective_support,
+    entropy,
+    envelope,
+    half_range,
+    outside,
+    tight,
+)
+from ascender.normalizers import NORMALIZERS
+from ascender.slot import Attention
+
+ROWS = 8  # queries of a sequence that are looked at, at most; no more than an eighth of them
+FIXED = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+SHARES = (0.02, 0.06, 0.125, 0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Head:
+    """One head under one normaliser at one length.
+
+    keys L · entropy H in nats · support exp(H) · share exp(H)/L · largest weight
+    delta, half_range: Δ by norms and biases, and the smallest one · tight, tight_range: the share
+    of weights within a factor 2 of an edge of either envelope · outside: the share it does not hold
+    separable N_s/N, distance d̃ and bound at N = 0.06 L · critical: critical N over L
+    spectral, entry: ‖J‖₂ and the largest |J_jl|, the largest over rows · temperature T of the model
+    """
+
+    length: int
+    normalizer: str
+    layer: int
+    head: int
+    keys: float
+    entropy: float
+    support: float
+    share: float
+    largest: float
+    delta: float
+    half_range: float
+    tight: float
+    tight_range: float
+    outside: float
+    separable: float
+    distance: float
+    bound: float
+    critical: float
+    spectral: float
+    entry: float
+    temperature: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """d̃, its bound, ᾱ and N_s/N at one N; `of`: "N" where N is fixed and the share is what it
+    comes to, "L" where N = share · L, rounded."""
+
+    length: int
+    layer: int
+    head: int
+    of: str
+    N: float
+    share: float
+    mass: float
+    distance: float
+    bound: float
+    separable: float
+
+
+@dataclass(frozen=True)
+class Slope:
+    """‖J‖₂ (mean and largest) and the largest |J_jl| with the scores divided by T."""
+
+    length: int
+    normalizer: str
+    layer: int
+    head: int
+    T: float
+    mean: float
+    spectral: float
+    entry: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All rows of one model. `own`: the normaliser that it has."""
+
+    name: str
+    own: str
+    layers: tuple[str, ...]
+    heads: list[Head] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
+    slopes: list[Slope] = field(default_factory=list)
+
+    def asdict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Measured:
+        """From what asdict gave."""
+        kinds: dict[str, Any] = {"heads": Head, "curves": Curve, "slopes": Slope}
+        rows = {name: [kind(**row) for row in found[name]] for name, kind in kinds.items()}
+        return cls(found["name"], found["own"], tuple(found["layers"]), **rows)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The queries of a layer that are looked at; base and rest as they are in S."""
+
+    S: Tensor
+    A: Tensor
+    base: Tensor
+    rest: Tensor
+    visible: Tensor
+    q: Tensor
+    k: Tensor
+    x: Tensor
+    temperature: Tensor
+
+    @property
+    def L(self) -> Tensor:
+        return self.visible.sum(-1)
+
+
+def measure(
+    model: nn.Module, inputs: Mapping[int, Mapping[str, Any]], *, name: str = "model",
+    normalizers: Sequence[str] | None = None, rows: int = ROWS,
+    temperatures: Sequence[float] = TEMPERATURES, say: Callable[[str], None] = lambda text: None,
+) -> Measured:  # fmt: skip
+    """All of it. normalizers: beside the model's own; None: every one of the slot, applied to the
+    scores that the model has."""
+    own = own_normalizer(model)
+    names = [own, *(n for n in (normalizers or NORMALIZERS) if n != own)]
+    made, last = Measured(name, own, ()), max(inputs)
+    where: list[str] = []
+    for length in sorted(inputs):
+        say(f"{name}: {length} tokens")
+        _, layers = capture(model, **inputs[length])
+        where = [layer.name for layer in layers]
+        for at, layer in enumerate(layers):
+            seen = looked_at(layer, min(rows, max(1, length // 8)))
+            place: dict[str, Any] = {"length": length, "layer": at}
+            for normalizer in names:
+                for h, found, picked in _heads(seen, normalizer, own):
+                    made.heads.append(Head(normalizer=normalizer, head=h, **place, **found))
+                    if normalizer == own:
+                        made.curves.extend(_curves(picked, head=h, **place))
+                if length == last:
+                    made.slopes.extend(_slopes(seen, normalizer, own, temperatures, place))
+    return Measured(name, own, tuple(where), made.heads, made.curves, made.slopes)
+
+
+def own_normalizer(model: nn.Module) -> str:
+    """The normaliser that a model has; softmax unless it is ours and says otherwise."""
+    ours = (m for m in model.modules() if isinstance(m, Attention))
+    return next((m.normalizer.name for m in ours), "softmax")
+
+
+def looked_at(layer: Layer, rows: int = ROWS) -> Rows:
+    """Of each sequence the rows that see the most keys, in float64."""
+    which = _longest(layer.visible[:, 0].sum(-1), rows)
+
+    def pick(t: Tensor) -> Tensor:
+        index = which[:, None, :, None].expand(-1, t.shape[1], -1, t.shape[-1])
+        return t.gather(2, index)
+
+    parts = layer.parts
+    terms = sum(parts.terms().values(), torch.zeros_like(parts.base))
+    S = parts.total
+    T = _ratio(terms.double(), S.double())
+    base, whole = pick(parts.base).double() / T, pick(S).double()
+    R = which.shape[-1]
+    x = layer.v.double().unsqueeze(2).expand(-1, -1, R, -1, -1)
+    return Rows(
+        whole, pick(parts.weights).double(), base, whole - base, pick(layer.visible),
+        pick(layer.q).double() / T, layer.k.double(), x, T.flatten(),
+    )  # fmt: skip
+
+
+def _longest(counts: Tensor, rows: int) -> Tensor:
+    """(B, rows): of those that see as much as the rows-th, evenly spread ones."""
+    rows = min(rows, counts.shape[-1])
+    found = []
+    for n in counts:
+        edge = n.topk(rows).values[-1]
+        there = (n >= edge).nonzero().flatten()
+        found.append(there[torch.linspace(0, len(there) - 1, rows).round().long()])
+    return torch.stack(found)
+
+
+def _ratio(terms: Tensor, S: Tensor) -> Tensor:
+    """T of each head, (1, H, 1, 1): the terms' sum is T times the score."""
+    over = (0, 2, 3)
+    square = S.square().sum(over)
+    T = torch.where(square > 0, (terms * S).sum(over) / square.clamp_min(1e-300), 1.0)
+    return T.view(1, -1, 1, 1)
+
+
+def _weights(seen: Rows, normalizer: str, own: str, T: float = 1.0) -> tuple[Tensor, Tensor]:
+    """(A, c) under a normaliser; the model's own are as they were."""
+    if normalizer != own:
+        return reweighted(normalizer, seen.S, seen.base, seen.visible, T)
+    c = torch.ones_like(seen.S[..., :1])
+    if T == 1:
+        return seen.A, c
+    plain = "softmax" if normalizer in ("ssmax", "length") else normalizer  # S is sharpened already
+    return reweighted(plain, seen.S, seen.base, seen.visible, T)
+
+
+def _heads(seen: Rows, normalizer: str, own: str) -> list[tuple[int, dict[str, Any], Selection]]:
+    A, c = _weights(seen, normalizer, own)
+    scale = c.squeeze(-1)
+    reach = delta(seen.q * c, seen.k, seen.rest, seen.visible)
+    spread = half_range(seen.S + (c - 1) * seen.base, seen.visible)
+    wide, close = envelope(seen.L, reach), envelope(seen.L, spread)
+    support, a = effective_support(A), EXPONENT.get(normalizer, 1.0)
+    by_row = {
+        "keys": seen.L, "entropy": entropy(A), "support": support, "share": support / seen.L,
+        "largest": A.amax(-1), "delta": reach, "half_range": spread,
+        "tight": tight(A, wide, seen.visible), "tight_range": tight(A, close, seen.visible),
+        "outside": outside(A, wide, seen.visible),
+    }  # fmt: skip
+    norms = {"spectral": scale * spectral(A, a), "entry": scale * largest_entry(A, a)}
+    found = []
+    for h in range(A.shape[1]):
+        picked = selection(A[:, h], seen.x[:, h], seen.visible[:, h])
+        N = picked.share(GUIDE)
+        numbers = {what: mean(t[:, h]) for what, t in by_row.items()}
+        numbers |= {what: mean(picked.at(what, N)) for what in ("separable", "distance", "bound")}
+        numbers |= {"critical": mean(picked.critical / picked.L)}
+        numbers |= {what: float(t[:, h].max()) for what, t in norms.items()}
+        found.append((h, {**numbers, "temperature": float(seen.temperature[h])}, picked))
+    return found
+
+
+def _curves(picked: Selection, **place: Any) -> list[Curve]:
+    """At fixed N below the smallest L, and at N ∝ L."""
+    least, L = int(picked.L.min()), mean(picked.L)
+    whole = torch.ones_like(picked.L)
+    chosen = [("N", N / L, N * whole) for N in FIXED if least > N]
+    chosen += [("L", share, picked.share(share)) for share in SHARES if least > 1]
+    what = ("mass", "distance", "bound", "separable")
+    found = []
+    for of, share, N in chosen:
+        numbers: dict[str, Any] = {name: mean(picked.at(name, N)) for name in what}
+        found.append(Curve(of=of, N=mean(N), share=share, **place, **numbers))
+    return found
+
+
+def _slopes(
+    seen: Rows, normalizer: str, own: str, temperatures: Sequence[float], place: Mapping[str, int]
+) -> list[Slope]:
+    found, a = [], EXPONENT.get(normalizer, 1.0)
+    for T in temperatures:
+        A, c = _weights(seen, normalizer, own, T)
+        scale = c.squeeze(-1) / T
+        norm, entry = scale * spectral(A, a), scale * largest_entry(A, a)
+        for h in range(A.shape[1]):
+            found.append(
+                Slope(normalizer=normalizer, head=h, T=T, mean=mean(norm[:, h]),
+                      spectral=float(norm[:, h].max()), entry=float(entry[:, h].max()), **place)
+            )  # fmt: skip
+    return found
+
+
+def mean(t: Tensor) -> float:
+    """Over the rows for which the number is there."""
+    return float(t.double().nanmean())

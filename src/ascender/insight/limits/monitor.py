@@ -1,0 +1,133 @@
+"""The limits while a model trains: a few numbers a head, and when to warn.
+
+found = look(model, inputs)            {"entropy": [[…], …], "support": …, …}: layers, heads
+for alarm in alarms(found): …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from ascender.insight.capture import capture
+from ascender.insight.limits.distance import GUIDE, selection
+from ascender.insight.limits.measure import Head, looked_at, mean
+from ascender.insight.limits.support import effective_support, entropy
+from ascender.tasks import Task
+
+Numbers = dict[str, list[list[float]]]
+LOGGED = ("entropy", "support", "separable")
+COOLEST = 0.1  # T ≥ 0.1: below it ‖J‖₂ may exceed 5
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When a head is warned of.
+
+    share        exp(H)/L above this: it hardly selects
+    support      exp(H) below this: it looks at one key
+    separable    N_s/N at N = 0.06 L below this
+    temperature  T below this
+    """
+
+    share: float = 0.9
+    support: float = 1.05
+    separable: float = 0.25
+    temperature: float = COOLEST
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, int | float) or value < 0:
+                raise ValueError(f"{name} = {value!r}; expected a number ≥ 0")
+
+
+def look(model: nn.Module, inputs: Mapping[str, Any], rows: int = 8) -> Numbers:
+    """entropy H, support exp(H), share exp(H)/L, separable N_s/N at N = 0.06 L, and T, by layer and
+    head: means over the rows that see the most."""
+    _, layers = capture(model, **inputs)
+    names = ("entropy", "support", "share", "separable", "temperature")
+    found: Numbers = {name: [] for name in names}
+    for layer in layers:
+        seen = looked_at(layer, rows)
+        support = effective_support(seen.A)
+        by_row = {"entropy": entropy(seen.A), "support": support, "share": support / seen.L}
+        for name, t in by_row.items():
+            found[name].append(_by_head(t))
+        picked = selection(seen.A, seen.x, seen.visible)
+        found["separable"].append(_by_head(picked.at("separable", picked.share(GUIDE))))
+        found["temperature"].append([round(float(T), 5) for T in seen.temperature])
+    return found
+
+
+def alarms(
+    found: Mapping[str, Sequence[Sequence[float]]], limits: Thresholds | None = None
+) -> list[str]:
+    """A line for every threshold that heads cross: how many and which."""
+    limits = limits or Thresholds()
+    told = []
+    for name, above, why in CHECKS:
+        edge = getattr(limits, name)
+        bad = [
+            (i, h, x)
+            for i, row in enumerate(found[name])
+            for h, x in enumerate(row)
+            if (x > edge if above else x < edge)
+        ]
+        if bad:
+            total = sum(len(row) for row in found[name])
+            i, h, x = max(bad, key=lambda one: one[2] if above else -one[2])
+            told.append(
+                f"{len(bad)} of {total} heads {why.format(edge=f'{edge:g}')}; "
+                f"most of all layer {i} head {h} with {x:.3g}"
+            )
+    return told
+
+
+def look_at_task(model: nn.Module, made: Task, n: int = 8) -> Numbers:
+    """The first n validation examples of a task, always the same."""
+    device = next(model.parameters()).device
+    batch = next(iter(made.held("validation", n))).to(device)
+    return look(model, {**made.inputs(batch), "labels": batch.labels})
+
+
+def by_head(found: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
+    """limits/support/layer0.head1 … as loggers have it."""
+    return {
+        f"limits/{name}/layer{i}.head{h}": x
+        for name in LOGGED
+        for i, row in enumerate(found.get(name, ()))
+        for h, x in enumerate(row)
+    }
+
+
+CHECKS = (
+    ("share", True, "spread over more than {edge} of their keys (exp(H)/L)"),
+    ("support", False, "look at fewer than {edge} keys (exp(H))"),
+    ("separable", False, "keep less than {edge} of N = 0.06 L keys separable (N_s/N)"),
+    ("temperature", False, "have a temperature below {edge}"),
+)
+
+
+def guideline(rows: Sequence[Head]) -> list[str]:
+    """Warnings by N < 0.06 L, with N = exp(H) the keys that a head uses, and T ≥ 0.1."""
+    told = []
+    for length in sorted({row.length for row in rows}):
+        here = [row for row in rows if row.length == length]
+        wide = [row for row in here if row.share >= GUIDE]
+        if wide:
+            worst = max(wide, key=lambda row: row.share)
+            told.append(
+                f"L = {length}: {len(wide)} of {len(here)} heads use N = exp(H) ≥ {GUIDE} L keys; "
+                f"most of all layer {worst.layer} head {worst.head} with {worst.share:.2f} L"
+            )
+    cool = {(row.layer, row.head): row.temperature for row in rows if row.temperature < COOLEST}
+    for (layer, head), T in sorted(cool.items()):
+        told.append(f"layer {layer} head {head}: T = {T:.3g}; expected T ≥ {COOLEST}")
+    return told
+
+
+def _by_head(t: Tensor) -> list[float]:
+    return [round(mean(t[:, h]), 5) for h in range(t.shape[1])]

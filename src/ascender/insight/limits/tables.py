@@ -1,0 +1,179 @@
+"""Summaries → tables of text, as Markdown, CSV or HTML."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ascender.files import write
+from ascender.insight.limits.measure import Measured
+from ascender.insight.limits.summary import Table
+
+MARK = re.compile(r"(<!-- limits: (\S+) (\S+) -->\n)(.*?)(<!-- /limits -->)", re.S)
+
+
+def by_length(found: Mapping[str, Any]) -> Table:
+    """The model's own weights at every length."""
+    rows = [r for r in found["rows"] if r["normalizer"] == found["own"]]
+    columns = (
+        "L", "H (nats)", "exp(H)", "exp(H)/L", "largest weight", "Δ", "at an edge", "½ range",
+        "at its edge", "N_s/N at 0.06 L", "d̃ / bound at 0.06 L", "critical N / L", "largest ‖J‖₂",
+    )  # fmt: skip
+    cells = [
+        (str(r["length"]), _n(r["entropy"]), _n(r["support"]), _n(r["share"]), _n(r["largest"]),
+         _n(r["delta"]), _percent(r["tight"]), _n(r["half_range"]), _percent(r["tight_range"]),
+         _n(r["separable"]), _n(r["distance"] / r["bound"]), _n(r["critical"]), _n(r["spectral"]))
+        for r in rows
+    ]  # fmt: skip
+    return Table("lengths", columns, tuple(cells))
+
+
+def by_normalizer(found: Mapping[str, Any]) -> Table:
+    """Every normaliser at the shortest and greatest length, on the same scores."""
+    lengths = sorted({r["length"] for r in found["rows"]})
+    ends = dict.fromkeys((lengths[0], lengths[-1]))
+    growth = {r["normalizer"]: r for r in found["growth"]}
+    columns = (
+        "normaliser", *(f"exp(H)/L at {n}" for n in ends), "β of exp(H) ∝ L^β",
+        *(f"{what} at {lengths[-1]}" for what in (
+            "largest weight", "outside the envelope", "N_s/N", "critical N / L", "largest ‖J‖₂",
+            "largest |J_jl|")),
+    )  # fmt: skip
+    cells = []
+    for name in dict.fromkeys(r["normalizer"] for r in found["rows"]):
+        here = {r["length"]: r for r in found["rows"] if r["normalizer"] == name}
+        last, grows = here[lengths[-1]], growth.get(name)
+        shown = f"{grows['mean']:.2f} ({grows['low']:.2f} … {grows['high']:.2f})" if grows else "–"
+        cells.append((
+            name + (" (its own)" if name == found["own"] else ""),
+            *(_n(here[n]["share"]) for n in ends), shown, _n(last["largest"]),
+            _percent(last["outside"]), _n(last["separable"]), _n(last["critical"]),
+            _n(last["spectral"]), _n(last["entry"]),
+        ))  # fmt: skip
+    return Table("normalizers", columns, tuple(cells))
+
+
+def by_selection(found: Mapping[str, Any]) -> Table:
+    """N fixed, and N ∝ L: distance, bound, separable share at the shortest and greatest length."""
+    lengths = sorted({r["length"] for r in found["curves"]})
+    ends = tuple(dict.fromkeys((lengths[0], lengths[-1])))
+    columns = ("N", *(f"{what}, L = {n}" for n in ends for what in ("ᾱ", "d̃", "bound", "N_s/N")))
+    at: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for n in ends:
+        here = [r for r in found["curves"] if r["length"] == n]
+        for r in here:
+            name = f"{r['N']:.0f}" if r["of"] == "N" else f"{r['share']:g} L"
+            at.setdefault(name, {})[n] = r
+    cells = []
+    for name, rows in sorted(at.items(), key=lambda item: (item[0].endswith("L"), _value(item[0]))):
+        cells.append((name, *(
+            _n(rows[n][what]) if n in rows else "–"
+            for n in ends for what in ("mass", "distance", "bound", "separable")
+        )))  # fmt: skip
+    return Table("selection", columns, tuple(cells))
+
+
+def by_temperature(found: Mapping[str, Any]) -> Table:
+    """The largest ‖J‖₂ of a normaliser with the scores divided by T, and the two bounds."""
+    temperatures = sorted({r["T"] for r in found["slopes"]})
+    names = list(dict.fromkeys(r["normalizer"] for r in found["slopes"]))
+    cell = {(r["normalizer"], r["T"]): r for r in found["slopes"]}
+    columns = ("T", "1/(4T)", "1/(2T)", *(f"‖J‖₂, {n}" for n in names), f"|J_jl|, {names[0]}")
+    rows = [
+        (f"{T:g}", _n(1 / (4 * T)), _n(1 / (2 * T)), *(_n(cell[n, T]["spectral"]) for n in names),
+         _n(cell[names[0], T]["entry"]))
+        for T in temperatures
+    ]  # fmt: skip
+    return Table("temperature", columns, tuple(rows))
+
+
+TABLES = {
+    "lengths": by_length, "normalizers": by_normalizer, "selection": by_selection,
+    "temperature": by_temperature,
+}  # fmt: skip
+
+
+def side_by_side(one: Mapping[str, Any], two: Mapping[str, Any]) -> Table:
+    """Two models by length, each with its own normaliser."""
+    columns = ("L", *(f"{what}, {m['name']}" for what in ("exp(H)", "exp(H)/L", "N_s/N")
+                      for m in (one, two)))  # fmt: skip
+    by = [
+        {r["length"]: r for r in m["rows"] if r["normalizer"] == m["own"]} for m in (one, two)
+    ]  # fmt: skip
+    rows = [
+        (str(n), *(_n(m[n][what]) for what in ("support", "share", "separable") for m in by))
+        for n in sorted(set(by[0]) & set(by[1]))
+    ]
+    return Table("compare", columns, tuple(rows))
+
+
+def markdown(table: Table) -> str:
+    """Names on the left, numbers on the right; | inside a cell is escaped."""
+    rule = (":---", *("---:",) * (len(table.columns) - 1))
+    lines = [tuple(c.replace("|", "\\|") for c in row) for row in (table.columns, *table.rows)]
+    lines.insert(1, rule)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def html(table: Table) -> str:
+    head = "".join(f"<th>{escape(c)}</th>" for c in table.columns)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in table.rows
+    )
+    return (
+        f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def heads_csv(measured: Sequence[Measured]) -> str:
+    """Every head of every model, a line each."""
+    file = io.StringIO()
+    rows = [{"model": m.name, **asdict(row)} for m in measured for row in m.heads]
+    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+def filled(text: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
+    """A document with its tables written anew. Between <!-- limits: NAME TABLE --> and
+    <!-- /limits --> stands a table of the file NAME.json that --out wrote as limits.json, or with
+    `compare` and `verdict` what it says of two models."""
+    return MARK.sub(lambda m: m[1] + _marked(kept[m[2]], m[3]) + m[5], text)
+
+
+def rewrite(page: Path) -> Path:
+    """The tables of a page from the files in the folder of its name beside it."""
+    files = sorted(page.with_suffix("").glob("*.json"))
+    kept = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+    return write(page, filled(page.read_text(encoding="utf-8"), kept))
+
+
+def _marked(found: Mapping[str, Any], table: str) -> str:
+    if table == "verdict":
+        return f"{found['verdict']}\n"
+    if table == "compare":
+        return markdown(side_by_side(*found["models"]))
+    return markdown(TABLES[table](found["models"][0]))
+
+
+def _value(name: str) -> float:
+    return float(name.removesuffix(" L"))
+
+
+def _n(x: float) -> str:
+    """Three digits or so."""
+    if x == 0 or 0.001 <= abs(x) < 1000:
+        return f"{x:.3g}"
+    return f"{x:.2g}" if abs(x) < 0.001 else f"{x:.0f}"
+
+
+def _percent(x: float) -> str:
+    return f"{100 * x:.2g}%"
