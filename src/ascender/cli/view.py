@@ -45,8 +45,8 @@ def view(
 ) -> None:  # fmt: skip
     """Write a page that takes a model's attention apart: one file, no network.
 
-    Matrices of every term, rows, the flock in its plane, rules muted. Models with rules, retrofitted
-    ones, and plain transformers models (base and weights).
+    Matrices of every term, rows, the flock in its plane, rules muted. For models with rules,
+    retrofitted ones, and plain transformers models (base and weights).
     """
     try:
         found = _page(
@@ -83,13 +83,14 @@ def _page(
     words(lang)
     if text_file is not None:
         text = _read(text_file)
-    blobs, seen, names = Blobs(), [], _names(models)
+    blobs, last = Blobs(), len(models) - 1
     with progress() as say:
-        for at, source in enumerate(models):
-            loaded = load(source, adapter if at == len(models) - 1 else None, say)
-            what = _input(loaded, text, task, example, data_dir)
-            tokenizer = loaded.tokenizer
-            seen.append(look(names[at], loaded.model, tokenizer, what, blobs, max_tokens, say))
+        loaded = [load(s, adapter if at == last else None, say) for at, s in enumerate(models)]
+        read = [_input(one, text, task, example, data_dir) for one in loaded]
+        seen = [
+            look(name, one.model, one.tokenizer, what, blobs, max_tokens, say)
+            for name, one, what in zip(_named(loaded, adapter), loaded, read, strict=True)
+        ]
     return page(seen, blobs, lang)
 
 
@@ -100,12 +101,17 @@ def _read(file: Path) -> str:
         raise ValueError(f"{file} is no UTF-8 text ({error.reason}); expected one") from None
 
 
-def _names(sources: list[str]) -> list[str]:
-    """The folders' names, with their numbers where they are the same."""
-    short = [Path(s).parent.name if Path(s).name == "model" else Path(s).name for s in sources]
-    if len(set(short)) == len(short):
-        return short
-    return [f"{name} ({'AB'[at]})" for at, name in enumerate(short)]
+def _named(loaded: list[Any], adapter: Path | None) -> list[str]:
+    """What the models are called: by their run where they have one, told apart where alike."""
+    names = [
+        model.name if model.run is None else "{variant}, {task}, seed {seed}".format(**model.run)
+        for model in loaded
+    ]
+    if adapter is not None:
+        names[-1] += f" + {adapter.name}"
+    if len(set(names)) == len(names):
+        return names
+    return [f"{name} ({'AB'[at]})" for at, name in enumerate(names)]
 
 
 def _input(

@@ -54,8 +54,8 @@ def page(models: Sequence[dict[str, Any]], blobs: Blobs, lang: str = "en") -> Pa
     return Page(
         environment.get_template("template.html.j2").render(
             lang=lang, w=w, title=" | ".join(model["name"] for model in models),
-            models=len(models), facts=_facts(models, w), shortcuts=SHORTCUTS,
-            digits=all(token.strip().isdigit() for token in tokens), css=Markup(css),
+            facts=_facts(models, w), shortcuts=SHORTCUTS,
+            apart=not any(token.startswith(" ") for token in tokens), css=Markup(css),
             js=Markup("\n".join(static.values())),
             data=Markup(embedded({"models": models, "blobs": blobs.list, "words": w})),
         )

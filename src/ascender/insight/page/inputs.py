@@ -40,7 +40,7 @@ def of_text(model: nn.Module, tokenizer: Any, text: str) -> Input:
     if N == 0:
         raise ValueError(f"text = {text!r} has no tokens; expected at least one")
     remarks: list[tuple[str, dict[str, Any]]] = []
-    if places is not None and N > places:
+    if places is not None and places < N:
         known = {name: t[:, :places] for name, t in known.items()}
         remarks.append(("cut", {"kept": places, "of": N}))
     return Input(known, pieces(tokenizer, known["input_ids"][0].tolist()), remarks=remarks)

@@ -78,7 +78,7 @@ const FlockView = {
       }
       pen.line([[px(me), py(me)], [px(me, f.c), py(me, f.c)]], { stroke: RULE.coh, lw: 1.5, dash: [4, 3] });
     }
-    if (S.flock.has("arrows")) for (let i = 0; i < N; i++) arrow(pen, px(i), py(i), 20 * f.u[2 * i], -20 * f.u[2 * i + 1], { stroke: RULE.align, lw: i === me ? 2 : 1.1, alpha: i === me ? 1 : N > 150 ? 0.35 : 0.6 });
+    if (S.flock.has("arrows")) for (let i = 0; i < N; i++) arrow(pen, px(i), py(i), 28 * f.u[2 * i], -28 * f.u[2 * i + 1], { stroke: RULE.align, lw: i === me ? 2 : 1.1, alpha: i === me ? 1 : N > 150 ? 0.35 : 0.6 });
     const r = N > 200 ? 2.2 : 3.6;
     for (let i = 0; i < N; i++) {
       const chosen = i === me, mate = mates.has(i);

@@ -23,9 +23,10 @@ function small(model, l, h) {
   return found;
 }
 
-function scaleOf(model, S) {
-  if (S.scale === "all") return Math.max(...model.layers.flatMap((l) => l.heads.map((h) => h.scale)));
-  return model.layers[S.layer].heads[S.head].scale;
+// What is fully coloured: the same for models side by side.
+function scaleOf(every) {
+  const heads = (m) => (every ? m.layers.flatMap((l) => l.heads) : within(m, () => [m.layers[S.layer].heads[S.head]]));
+  return Math.max(...D.models.flatMap(heads).map((h) => h.scale));
 }
 
 function centred(a, V, N) {
@@ -57,8 +58,7 @@ function bar(pen, x, y, w, from, to, sign, root) {
 // One matrix with its labels; returns its height. hits get where its cells are.
 function matrix(pen, model, made, a, o) {
   const { x, y, size, name, scale, sign, root, hits, V = made.V } = o, N = model.N;
-  const cell = size / N, named = cell >= 9, left = named ? o.left : 24;
-  const s = size - (o.left - left) * 0, px = x + o.left, py = y + 20;
+  const cell = size / N, named = o.named, s = size, px = x + o.left, py = y + 20;
   pen.text(name, px, y + 12, { size: 12, weight: 600 });
   pen.image(() => picture(a, V, N, scale, sign, root), px, py, s, s);
   pen.rect(px, py, s, s, { stroke: ink.line });
@@ -74,16 +74,15 @@ function matrix(pen, model, made, a, o) {
   pen.rect(px, py + S.row * cell, s, Math.max(cell, 1), { stroke: ink.accent, lw: 1, alpha: 0.8 });
   hits.push({ x: px, y: py, w: s, h: s, on: (mx, my) => ({ kind: "cell", i: Math.min(N - 1, Math.floor(my / cell)), j: Math.min(N - 1, Math.floor(mx / cell)) }),
     box: (i, j) => [px + j * cell, py + i * cell, cell] });
-  return 20 + s + (named ? o.under : 18);
+  return 20 + s + o.under;
 }
 
+// How many matrices side by side, how large, and whether every token can be named.
 function shape(model, room, n, least = 230) {
-  const cols = Math.max(1, Math.min(n, Math.floor((room + 14) / least))), each = Math.floor((room - 14 * (cols - 1)) / cols);
-  const longest = Math.max(...model.tokens.slice(0, 60).map((t) => width(label(t), 10)));
-  const named = (each - 30) / model.N >= 10, edge = named ? Math.min(Math.max(24, longest + 8), each * 0.28) : 26;
-  let size = Math.min(each - edge - 2, 560);
-  if (size / model.N < 9 && named) size = Math.min(each - 26, 560);
-  return { cols, each, left: size / model.N >= 9 ? edge : 26, under: size / model.N >= 9 ? Math.min(edge, 64) : 20, size };
+  const most = Math.max(1, Math.min(n, Math.floor((room + 14) / least))), cols = Math.ceil(n / Math.ceil(n / most));
+  const each = Math.floor((room - 14 * (cols - 1)) / cols), longest = Math.max(...model.tokens.slice(0, 80).map((t) => width(label(t), 11)));
+  const edge = Math.min(Math.max(24, longest + 8), each * 0.26), size = Math.min(each - edge - 2, 560), named = size / model.N >= 9;
+  return named ? { cols, each, named, left: edge, under: Math.min(edge, 70), size } : { cols, each, named, left: 26, under: 18, size: Math.min(each - 28, 560) };
 }
 
 const MatrixView = {
@@ -100,12 +99,18 @@ const MatrixView = {
   },
   draw(pen, model, room) {
     const { layer, head } = S, made = headOf(model, layer, head), hits = [], root = S.curve === "root";
-    const shownTerms = ALL.filter((t) => S.terms.has(t) && known(t, model)), scale = scaleOf(model, S);
+    const shownTerms = ALL.filter((t) => S.terms.has(t)), scale = scaleOf(S.scale === "all");
     const fits = shape(model, room, shownTerms.length);
     let y = 4, tall = 0;
     shownTerms.forEach((name, at) => {
       const col = at % fits.cols, sign = name !== "weights";
       if (col === 0 && at) { y += tall + 10; tall = 0; }
+      if (!known(name, model)) {
+        pen.text(W[name], col * (fits.each + 14) + fits.left, y + 12, { size: 12, weight: 600, fill: ink.soft });
+        pen.rect(col * (fits.each + 14) + fits.left, y + 20, fits.size, fits.size, { stroke: ink.line, dash: [3, 3] });
+        tall = Math.max(tall, 20 + fits.size + fits.under);
+        return;
+      }
       const a = sign && S.rows === "centred" ? centred(made[name], made.V, model.N) : made[name];
       tall = Math.max(tall, matrix(pen, model, made, a, { ...fits, x: col * (fits.each + 14), y, name: W[name], scale: sign ? scale : made.top, sign, root, hits }));
     });
@@ -120,7 +125,7 @@ const MatrixView = {
   grid(pen, model, room, y, hits, root) {
     const L = model.layers.length, H = Math.max(...model.layers.map((l) => l.heads.length));
     const t = Math.max(16, Math.min(64, Math.floor((room - 30) / H) - 4)), name = S.grid, sign = name !== "weights";
-    const scale = sign ? scaleOf(model, { scale: "all" }) : null;
+    const scale = sign ? scaleOf(true) : null;
     pen.text(`${W.all_heads}: ${W[name]}`, 0, y, { size: 12, weight: 600 });
     y += 20;
     for (let h = 0; h < H; h++) pen.text(String(h), 30 + h * (t + 4) + t / 2, y, { size: 10, align: "center", fill: ink.soft });

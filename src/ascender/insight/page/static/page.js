@@ -50,7 +50,7 @@ function setUp() {
   S.terms = new Set(present);
   S.row = Math.min(...D.models.map((m) => m.N)) - 1;
   const most = (f) => Math.max(...D.models.map(f));
-  fill($("layer"), most((m) => m.layers.length), (i) => say("layer_i", { i, name: D.models.map((m) => m.layers[i]?.name).find(Boolean) }));
+  fill($("layer"), most((m) => m.layers.length), (i) => `${W.layer} ${i}`);
   fill($("head"), most((m) => Math.max(...m.layers.map((l) => l.heads.length))), (i) => `${W.head} ${i}`);
   $("layer").onchange = () => go({ layer: Number($("layer").value) });
   $("head").onchange = () => go({ head: Number($("head").value) });
@@ -81,7 +81,8 @@ function pane(model) {
   over.setAttribute("aria-hidden", "true");
   const stage = make("div", { className: "stage" }, canvas, over), box = make("section", { className: "pane" });
   if (D.models.length > 1) box.append(make("h2", { textContent: model.name }));
-  for (const [word, values] of model.remarks) box.append(make("p", { className: "remark", textContent: say(word, values) }));
+  const whose = D.models.length > 1 ? `${model.name}: ` : "";
+  for (const [word, values] of model.remarks) $("remarks").append(make("p", { className: "remark", textContent: whose + say(word, values) }));
   box.append(stage);
   $("panes").append(box);
   const p = { model, canvas, over, stage, hits: [] };
@@ -155,9 +156,12 @@ function paint() {
   const view = VIEWS[S.view], dpr = devicePixelRatio || 1;
   $("layer").value = S.layer;
   $("head").value = S.head;
+  $("where").textContent = [...new Set(D.models.map((m) => m.layers[Math.min(S.layer, m.layers.length - 1)].name))].join(" | ");
   const slider = $("slider");
   if (slider && document.activeElement !== slider) slider.value = S.t;
   [...$("tokens").children].forEach((b, i) => b.setAttribute("aria-current", i === S.row));
+  const strip = $("tokens"), chosen = strip.children[S.row], below = chosen ? chosen.offsetTop - strip.offsetTop : 0;
+  if (below < strip.scrollTop || below + chosen.offsetHeight > strip.scrollTop + strip.clientHeight) strip.scrollTop = below - 8;
   for (const p of panes) within(p.model, () => {
     const room = Math.max(280, Math.floor(p.stage.clientWidth)), { height, hits } = view.draw(new NoPen(), p.model, room);
     for (const c of [p.canvas, p.over]) {
@@ -211,6 +215,7 @@ function details() {
     }
   }
   box.replaceChildren();
+  box.parentNode.classList.toggle("idle", !hit);
   if (!hit) { box.append(make("p", { className: "remark", textContent: S.hover?.kind === "head" ? say("head_at", S.hover) : S.hover?.kind === "token" ? `${S.hover.i}: ${label(D.models[0].tokens[S.hover.i] ?? "")}` : W.hover })); return; }
   const names = ALL.filter((t) => D.models.some((m) => known(t, m))), first = D.models[0];
   const pair = make("p", { className: "pair" }, make("b", { textContent: label(first.tokens[hit.i] ?? "") }), ` ${hit.i} → `, make("b", { textContent: label(first.tokens[hit.j] ?? "") }), ` ${hit.j}`);

@@ -12,9 +12,9 @@ function drawClasses(pen, model, room, y) {
   pen.text(fit(`${W.says} ${head}`, room, 13), 0, y, { size: 13, weight: 600 });
   y += 8;
   y += flow(pen, [{ text: W.as_is, dot: ink.soft }, ...(run > 0 ? [{ text: W[`no_${S.mute}`], dot: ink.accent }, { text: `${W.kl} ${o.kl[run][at]}`, fill: ink.soft }] : [])], 0, y + 12, room) + 12;
-  const left = Math.min(130, room * 0.3), span = room - left - 66;
+  const left = Math.min(130, room * 0.3), most = Math.max(...row.p[0], ...(run > 0 ? row.p[run] : [])), span = (room - left - 66) / most;
   row.ids.forEach((id, x) => {
-    pen.text(fit(label(o.names[id]), left - 10, 12), left - 6, y + 14, { align: "right" });
+    pen.text(fit(label(o.names[id]), left - 10, 12), left - 6, y + (run > 0 ? 15 : 11), { align: "right" });
     const bars = run > 0 ? [0, run] : [0];
     bars.forEach((r, b) => {
       const p = row.p[r][x], top = y + b * 11;
@@ -28,7 +28,7 @@ function drawClasses(pen, model, room, y) {
 
 function drawOutcome(pen, model, room, y) {
   const o = model.outcome;
-  if (!o) return y;
+  if (!o || (o.kind === "states" && o.runs.length < 2)) return y;
   if (model.meant !== null) { pen.text(`${W.meant}: ${model.meant}`, 0, y, { size: 12, fill: ink.soft }); y += 22; }
   if (o.kind === "classes") return drawClasses(pen, model, room, y).y;
   const run = Math.max(0, o.runs.indexOf(`no_${S.mute}`)), at = outcomeRow(model);
@@ -45,8 +45,7 @@ function drawOutcome(pen, model, room, y) {
 function drawTokens(pen, model, room, y, hits) {
   const o = model.outcome, run = o ? o.runs.indexOf(`no_${S.mute}`) : -1, change = run > 0 ? (o.kl ?? o.moved)?.[run] : null;
   if (!change || change.length < 2) return y;
-  pen.text(o.kl ? W.kl_tokens : W.moved_tokens, 0, y, { size: 12, weight: 600 });
-  y += 10;
+  y = title(pen, o.kl ? W.kl_tokens : W.moved_tokens, y, room) + 10;
   const n = change.length, step = (room - 2) / n, top = Math.max(...change, 1e-12);
   pen.line([[0, y + 50], [room, y + 50]], { stroke: ink.line });
   change.forEach((v, i) => {
@@ -62,8 +61,7 @@ function drawMoved(pen, model, room, y, hits) {
   const t = Math.max(18, Math.min(46, Math.floor((room - 30) / H) - 3));
   const moved = mute.map((heads) => heads.map((h) => mean([...vector(h.moved)])));
   const top = Math.max(...moved.flat(), 1e-9);
-  pen.text(fit(W.moved_heads, room, 12), 0, y, { size: 12, weight: 600 });
-  y += 10;
+  y = title(pen, W.moved_heads, y, room) + 10;
   for (let l = 0; l < L; l++)
     for (let h = 0; h < moved[l].length; h++) {
       const x = 30 + h * (t + 3), at = y + l * (t + 3), v = moved[l][h], chosen = l === S.layer && h === S.head;
@@ -97,9 +95,7 @@ const WhatIfView = {
       const change = after.map((v, e) => v - made.weights[e]), fits = shape(model, room, 3), root = S.curve === "root";
       const top = Math.max(made.top, after.reduce((a, b) => Math.max(a, b), 0)), far = change.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
       pen.text(fit(`${W.weights}: ${W.layer} ${S.layer}, ${W.head} ${S.head}`, room, 13), 0, y + 4, { size: 13, weight: 600 });
-      y += 12;
-      for (const text of wrapped(note, room, 11)) { pen.text(text, 0, y + 12, { size: 11, fill: ink.soft }); y += 15; }
-      y += 8;
+      y = title(pen, note, y + 22, room, 11, { fill: ink.soft }) + 12;
       let tall = 0;
       [[made.weights, W.as_is, false, top], [after, W[`no_${S.mute}`], false, top], [change, W.change, true, far]].forEach(([a, name, sign, scale], at) => {
         const col = at % fits.cols;
@@ -129,12 +125,3 @@ const WhatIfView = {
     return out;
   },
 };
-
-function wrapped(text, room, size) {
-  const lines = [""];
-  for (const word of text.split(" ")) {
-    if (width(lines.at(-1) + word, size) > room) lines.push("");
-    lines[lines.length - 1] += word + " ";
-  }
-  return lines;
-}
