@@ -111,7 +111,8 @@ def piece(tokenizer: Any, token: str | None) -> str:
     else:
         text = tokenizer.convert_tokens_to_string([token])
         text = token if "\ufffd" in text or not text else text
-    return text.replace("\n", "⏎").replace("\t", "⇥").replace("\r", "␍")
+    text = text.replace("\n", "⏎").replace("\t", "⇥").replace("\r", "␍")
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def to(device: torch.device, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:

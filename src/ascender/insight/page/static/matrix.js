@@ -52,15 +52,15 @@ function bar(pen, x, y, w, from, to, sign, root) {
   const short = (v) => String(Number(v.toPrecision(3)));
   pen.text(short(from), x, y + 20, { size: 10, fill: ink.soft });
   if (sign) pen.text("0", x + w / 2, y + 20, { size: 10, fill: ink.soft, align: "center" });
-  pen.text(short(to), x + w, y + 20, { size: 10, fill: ink.soft, align: "right" });
+  pen.text((sign ? "" : "≥ ") + short(to), x + w, y + 20, { size: 10, fill: ink.soft, align: "right" });
 }
 
 // One matrix with its labels; returns its height. hits get where its cells are.
-function matrix(pen, model, made, a, o) {
+function matrix(pen, model, made, values, o) {
   const { x, y, size, name, scale, sign, root, hits, V = made.V } = o, N = model.N;
   const cell = size / N, named = o.named, s = size, px = x + o.left, py = y + 20;
   pen.text(name, px, y + 12, { size: 12, weight: 600 });
-  pen.image(() => picture(a, V, N, scale, sign, root), px, py, s, s);
+  pen.image(() => picture(`${model.at}/${S.layer}/${S.head}/${o.key}`, values, V, N, scale, sign, root), px, py, s, s);
   pen.rect(px, py, s, s, { stroke: ink.line });
   const step = named ? 1 : Math.max(1, Math.ceil(N / 6 / 8) * 8);
   for (let i = 0; i < N; i += step) {
@@ -111,8 +111,8 @@ const MatrixView = {
         tall = Math.max(tall, 20 + fits.size + fits.under);
         return;
       }
-      const a = sign && S.rows === "centred" ? centred(made[name], made.V, model.N) : made[name];
-      tall = Math.max(tall, matrix(pen, model, made, a, { ...fits, x: col * (fits.each + 14), y, name: W[name], scale: sign ? scale : made.top, sign, root, hits }));
+      const less = sign && S.rows === "centred", values = () => (less ? centred(made[name], made.V, model.N) : made[name]);
+      tall = Math.max(tall, matrix(pen, model, made, values, { ...fits, x: col * (fits.each + 14), y, key: `${name}/${less}`, name: W[name], scale: sign ? scale : made.top, sign, root, hits }));
     });
     y += tall + 16;
     const wide = Math.min(180, room / 2 - 20);
@@ -134,7 +134,7 @@ const MatrixView = {
       for (let h = 0; h < model.layers[l].heads.length; h++) {
         const x = 30 + h * (t + 4), top = y + l * (t + 4), key = `${model.at}/${l}/${h}`, here = thumbs.get(key);
         if (!h) pen.text(String(l), 22, top + t / 2 + 4, { size: 10, align: "right", fill: ink.soft });
-        if (here) pen.image(() => picture(here[name], here.V, here.T, sign ? scale : here.most, sign, root), x, top, t, t);
+        if (here) pen.image(() => picture(`${key}/small/${name}`, () => here[name], here.V, here.T, sign ? scale : here.most, sign, root), x, top, t, t);
         else pen.rect(x, top, t, t, { fill: ink.line, alpha: 0.4 });
         const chosen = l === S.layer && h === S.head;
         pen.rect(x, top, t, t, { stroke: chosen ? ink.accent : ink.line, lw: chosen ? 2.5 : 1 });

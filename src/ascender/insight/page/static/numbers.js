@@ -132,6 +132,12 @@ function softmax(total, V, N) {
   return out;
 }
 
+// What is fully coloured: a hundredth of the visible is above it.
+function high(a, V) {
+  const seen = a.filter((_, e) => V[e]).sort();
+  return seen.length ? seen[Math.floor(0.99 * (seen.length - 1))] || seen[seen.length - 1] : 0;
+}
+
 const cache = new Map(), KEEP = 10;
 
 // Everything of one head: seven matrices, who sees whom, and what is known of its rows.
@@ -154,8 +160,7 @@ function headOf(model, l, h) {
   }
   made.soft = head.weights === undefined;
   made.weights = made.soft ? softmax(made.total, V, N) : blob(head.weights.matrix).a;
-  made.top = 0;
-  for (let e = 0; e < N * N; e++) if (made.weights[e] > made.top) made.top = made.weights[e];
+  made.top = high(made.weights, V);
   made.near = head.near === undefined ? null : blob(head.near);
   for (const name of ["gate_align", "gate_sep", "gate_coh", "rho", "away"]) made[name] = vector(head[name]);
   cache.set(key, made);
@@ -171,7 +176,17 @@ function isNear(made, i, j) {
 }
 
 // The weights with a rule muted: everywhere (another pass of the model), or in this head alone.
+const muted = new Map();
 function mutedWeights(model, l, h, rule, alone) {
+  const key = [model.at, l, h, rule, alone].join("/");
+  if (!muted.has(key)) {
+    if (muted.size >= 4) muted.clear();
+    muted.set(key, withoutRule(model, l, h, rule, alone));
+  }
+  return muted.get(key);
+}
+
+function withoutRule(model, l, h, rule, alone) {
   const made = headOf(model, l, h), N = model.N;
   if (!alone) {
     const place = model.mutes[rule]?.[l]?.[h]?.weights;

@@ -56,7 +56,7 @@ function setUp() {
   $("head").onchange = () => go({ head: Number($("head").value) });
   for (const b of document.querySelectorAll("[data-step]"))
     b.onclick = () => { const [key, by] = b.dataset.step.split(":"); go({ [key]: S[key] + Number(by) }); };
-  VIEWS.forEach((view, at) => { $(`tab-${view.id}`).onclick = () => show(at); });
+  VIEWS.forEach((view, at) => { $(`tab-${view.id}`).onclick = (e) => { show(at); if (e.detail) e.target.blur(); }; }); // after a click, arrows are for heads
   $("theme").onclick = () => { document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark"; readTheme(); refresh(); };
   $("help").onclick = () => $("keys").showModal();
   $("close").onclick = () => $("keys").close();
@@ -244,10 +244,11 @@ function idle() {
   const next = () => {
     const started = performance.now();
     while (jobs.length && performance.now() - started < 24) small(...jobs.shift());
-    if (S.view === 0) refresh();
+    if (S.view === 0 && (!jobs.length || performance.now() - painted.last > 400)) { painted.last = performance.now(); refresh(); }
     if (jobs.length) setTimeout(next, 30);
     else document.documentElement.dataset.ready = "all";
   };
+  painted.last = 0;
   setTimeout(next, 60);
 }
 

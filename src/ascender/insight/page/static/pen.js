@@ -29,8 +29,19 @@ function mixed(a, b, t) {
 const css = (c) => `rgb(${c & 255},${(c >> 8) & 255},${(c >> 16) & 255})`;
 const theme = () => document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 
-// A matrix as a picture; scale: what is fully coloured. sign: diverging, else from 0.
-function picture(a, V, N, scale, sign, root) {
+const pictures = new Map(), PICTURES = 160;
+
+// A matrix as a picture, kept by its key; scale: what is fully coloured. sign: diverging, else from 0.
+function picture(key, values, V, N, scale, sign, root) {
+  key = [key, scale, sign, root, theme()].join("/");
+  const kept = pictures.get(key) ?? painted(values(), V, N, scale, sign, root);
+  pictures.delete(key);
+  pictures.set(key, kept);
+  if (pictures.size > PICTURES) pictures.delete(pictures.keys().next().value);
+  return kept;
+}
+
+function painted(a, V, N, scale, sign, root) {
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = N;
   const ctx = canvas.getContext("2d"), image = ctx.createImageData(N, N), out = new Uint32Array(image.data.buffer);

@@ -93,14 +93,14 @@ const WhatIfView = {
     if (!after && !alone) { after = mutedWeights(model, S.layer, S.head, S.mute, true); note = W.too_many_note; }
     if (after) {
       const change = after.map((v, e) => v - made.weights[e]), fits = shape(model, room, 3), root = S.curve === "root";
-      const top = Math.max(made.top, after.reduce((a, b) => Math.max(a, b), 0)), far = change.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
+      const top = Math.max(made.top, high(after, made.V)), far = change.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
       pen.text(fit(`${W.weights}: ${W.layer} ${S.layer}, ${W.head} ${S.head}`, room, 13), 0, y + 4, { size: 13, weight: 600 });
       y = title(pen, note, y + 22, room, 11, { fill: ink.soft }) + 12;
       let tall = 0;
       [[made.weights, W.as_is, false, top], [after, W[`no_${S.mute}`], false, top], [change, W.change, true, far]].forEach(([a, name, sign, scale], at) => {
         const col = at % fits.cols;
         if (col === 0 && at) { y += tall + 10; tall = 0; }
-        tall = Math.max(tall, matrix(pen, model, made, a, { ...fits, x: col * (fits.each + 14), y, name, scale, sign, root, hits }));
+        tall = Math.max(tall, matrix(pen, model, made, () => a, { ...fits, key: `${at}/${S.mute}/${alone || note === W.too_many_note}`, x: col * (fits.each + 14), y, name, scale, sign, root, hits }));
       });
       y += tall + 8;
       bar(pen, 0, y, Math.min(160, room / 2 - 20), 0, top, false, root);
