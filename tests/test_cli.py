@@ -16,6 +16,7 @@ COMMANDS = [
     [],
     ["demo"],
     ["insight"],
+    ["view"],
     ["bench"],
     ["bench", "attention"],
     ["bench", "layer"],

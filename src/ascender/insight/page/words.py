@@ -166,9 +166,9 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "about_row": (
         "The strongest keys of the chosen token. Each bar stacks the named terms of the score as "
-        "they enter the sum; the black line is their sum. γ and η are the gates of the rules, ρ "
+        "they enter the sum; the upright line is their sum. γ and η are the gates of the rules, ρ "
         "the crowd around the token, ‖z − c‖ how far it is from the centre of its surroundings.",
-        "고른 토큰의 가장 강한 키입니다. 막대는 점수를 이루는 항을 쌓은 것이고 검은 선은 그 "
+        "고른 토큰의 가장 강한 키입니다. 막대는 점수를 이루는 항을 쌓은 것이고 세로선은 그 "
         "합입니다. γ와 η는 규칙의 문, ρ는 토큰 주위의 밀집, ‖z − c‖는 주변 중심까지의 거리입니다.",
     ),
     "about_flock": (

@@ -43,6 +43,7 @@ function arrow(pen, x, y, dx, dy, o) {
 const FlockView = {
   id: "flock",
   controls(box) {
+    if (!D.models.some((m) => m.rules)) return;
     const top = Math.max(...D.models.map((m) => m.layers.length)) - 1;
     const play = button(box, S.playing ? "⏸ " + W.pause : "▶ " + W.play, () => playing(!S.playing));
     play.id = "play";

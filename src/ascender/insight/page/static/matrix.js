@@ -100,6 +100,7 @@ const MatrixView = {
   draw(pen, model, room) {
     const { layer, head } = S, made = headOf(model, layer, head), hits = [], root = S.curve === "root";
     const shownTerms = ALL.filter((t) => S.terms.has(t)), scale = scaleOf(S.scale === "all");
+    const top = Math.max(...D.models.map((m) => within(m, () => headOf(m, S.layer, S.head).top)));
     const fits = shape(model, room, shownTerms.length);
     let y = 4, tall = 0;
     shownTerms.forEach((name, at) => {
@@ -112,19 +113,19 @@ const MatrixView = {
         return;
       }
       const less = sign && S.rows === "centred", values = () => (less ? centred(made[name], made.V, model.N) : made[name]);
-      tall = Math.max(tall, matrix(pen, model, made, values, { ...fits, x: col * (fits.each + 14), y, key: `${name}/${less}`, name: W[name], scale: sign ? scale : made.top, sign, root, hits }));
+      tall = Math.max(tall, matrix(pen, model, made, values, { ...fits, x: col * (fits.each + 14), y, key: `${name}/${less}`, name: W[name], scale: sign ? scale : top, sign, root, hits }));
     });
     y += tall + 16;
     const wide = Math.min(180, room / 2 - 20);
     pen.text(W.scores, 0, y, { size: 11, fill: ink.soft });
     bar(pen, 0, y + 6, wide, -scale, scale, true, root);
     pen.text(W.weights, wide + 30, y, { size: 11, fill: ink.soft });
-    bar(pen, wide + 30, y + 6, wide, 0, made.top, false, root);
+    bar(pen, wide + 30, y + 6, wide, 0, top, false, root);
     return { height: this.grid(pen, model, room, y + 52, hits, root), hits };
   },
   grid(pen, model, room, y, hits, root) {
     const L = model.layers.length, H = Math.max(...model.layers.map((l) => l.heads.length));
-    const t = Math.max(16, Math.min(64, Math.floor((room - 30) / H) - 4)), name = S.grid, sign = name !== "weights";
+    const t = Math.max(16, Math.min(Math.max(64, Math.min(120, 300 / L)), Math.floor((room - 30) / H) - 4)), name = S.grid, sign = name !== "weights";
     const scale = sign ? scaleOf(true) : null;
     pen.text(`${W.all_heads}: ${W[name]}`, 0, y, { size: 12, weight: 600 });
     y += 20;

@@ -30,7 +30,7 @@ const RowView = {
     const i = Math.min(S.row, model.N - 1), made = headOf(model, S.layer, S.head), N = model.N, hits = [];
     const present = TERMS.filter((t) => known(t, model)), keys = strongest(made, i, Number(S.top));
     let y = 16;
-    pen.text(fit(`${W.token} ${i}: ${label(model.tokens[i])}`, room, 15), 0, y, { size: 15, weight: 600 });
+    pen.text(fit(model.tokens[i] === String(i) ? `${W.token} ${i}` : `${W.token} ${i}: ${label(model.tokens[i])}`, room, 15), 0, y, { size: 15, weight: 600 });
     y += 22;
     y += flow(pen, rowFacts(made, i).map(([name, v]) => ({ text: `${W[name]} ${v}`, fill: ink.soft })), 0, y, room) + 4;
     const legend = present.map((t) => ({ text: W[t], dot: RULE[t] }));
@@ -58,7 +58,7 @@ const RowView = {
       const top = y, mid = top + 15, pinned = S.col === j;
       if (pinned) pen.rect(0, top, room, 22, { fill: ink.accent, alpha: 0.12 });
       pen.text(fit(`${label(model.tokens[j])}`, left - 46, 12), left - 30, mid, { align: "right", weight: j === i ? 700 : 400 });
-      pen.text(String(j), left - 24, mid, { size: 9, fill: ink.soft });
+      if (model.tokens[j] !== String(j)) pen.text(String(j), left - 24, mid, { size: 9, fill: ink.soft });
       if (isNear(made, i, j)) pen.text("◆", left - 8, mid - 1, { size: 9, align: "center", fill: ink.accent });
       let plus = 0, minus = 0;
       present.forEach((t, x) => {
