@@ -43,13 +43,13 @@ def _head(layer: Layer, h: int, pooling: Pooling, blobs: Blobs) -> dict[str, Any
     V = layer.visible[0, h].cpu().numpy()
     parts = {name: numbers(getattr(layer.parts, name)[0, h]) for name in (*TERMS, "total")}
     A = numbers(layer.parts.weights[0, h])
-    tau = _ratio(sum(parts[name] for name in TERMS), parts["total"])
+    added = np.sum([parts[name] for name in TERMS], 0)
+    tau = _ratio(added, parts["total"])
     made: dict[str, Any] = {"tau": tau, "mask": _mask(pooling.any(V), blobs)}
     made |= _surroundings(layer.geometry, h, pooling, blobs)
     if pooling.size == 1:
         made |= _terms(layer, h, parts, V, made.get("near"), blobs)
-        total = sum(parts[name] for name in TERMS) / tau
-        if not _close(_softmax(total, V), A):
+        if not _close(_softmax(added / tau, V), A):
             made["weights"] = _matrix(A, blobs)
     else:
         parts = {name: pooling.mean(x, V) for name, x in parts.items()}
@@ -199,7 +199,7 @@ def _mask(V: np.ndarray, blobs: Blobs) -> str | int:
     """all, causal, or where it is written."""
     if V.all():
         return "all"
-    if np.array_equal(V, np.tri(*V.shape, k=V.shape[1] - V.shape[0], dtype=bool)):
+    if np.array_equal(V, np.tril(np.ones_like(V), V.shape[1] - V.shape[0])):
         return "causal"
     return blobs.put(V, "b1")
 
