@@ -16,6 +16,8 @@ COMMANDS = [
     [],
     ["demo"],
     ["insight"],
+    ["view"],
+    ["limits"],
     ["bench"],
     ["bench", "attention"],
     ["bench", "layer"],

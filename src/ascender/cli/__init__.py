@@ -18,7 +18,7 @@ except ModuleNotFoundError as missing:
         'pip install "ascender-attention[cli]"'
     ) from None
 
-from ascender.cli import bench, demo, eval, insight, lab, limits, lists, train
+from ascender.cli import bench, demo, eval, insight, lab, limits, lists, train, view
 
 app = typer.Typer(
     help="ASCender: attention with alignment, separation and cohesion.",
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.add_typer(demo.app)
 app.add_typer(train.app)
 app.add_typer(eval.app)
+app.add_typer(view.app)
 app.add_typer(insight.app)
 app.add_typer(limits.app)
 app.add_typer(lab.app, name="lab")

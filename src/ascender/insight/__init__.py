@@ -10,10 +10,11 @@ from ascender.insight.contribution import Contribution, contributions
 from ascender.insight.grouping import groups_found
 from ascender.insight.loading import Loaded, load
 from ascender.insight.measuring import measure
+from ascender.insight.page import Page, view
 from ascender.insight.roles import agreement, layer_agreement, roles_of
 
 __all__ = [
-    "Contribution", "Geometry", "Layer", "Loaded", "agreement", "capture", "contributions",
-    "groups_found", "has_rules", "layer_agreement", "load", "measure", "muted", "roles_of",
-    "watching",
+    "Contribution", "Geometry", "Layer", "Loaded", "Page", "agreement", "capture",
+    "contributions", "groups_found", "has_rules", "layer_agreement", "load", "measure", "muted",
+    "roles_of", "view", "watching",
 ]  # fmt: skip

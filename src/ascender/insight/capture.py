@@ -41,7 +41,7 @@ class Geometry:
 
     z       latent coordinates of the keys         c   centres, in the same coordinates
     h       semantic projections, of length 1      u   headings, in the space of the keys
-    near    whether j ∈ N_k(i)
+    near    whether j ∈ N_k(i)                     keys   k̃: without rotation, of length 1
     gates   γ of alignment, η of separation, γ of cohesion        rho   the crowd ρ_i
     """
 
@@ -52,6 +52,7 @@ class Geometry:
     near: Bool[Tensor, "B #H N M"]
     gates: dict[str, Float[Tensor, "B #H N 1"]]
     rho: Float[Tensor, "B #H N 1"]
+    keys: Float[Tensor, "B H M d"]
 
     @property
     def away(self) -> Float[Tensor, "B #H N"]:
@@ -173,7 +174,7 @@ def _flocking(name: str, flock: Flock) -> tuple[Tensor, Layer]:
     assert local is not None
     geometry = Geometry(
         z=flock.z[1], c=local.c, h=flock.h_unit[1], u=local.u,
-        near=as_mask(flock.members, flock.vis.M), rho=local.rho,
+        near=as_mask(flock.members, flock.vis.M), rho=local.rho, keys=flock.key_unit,
         gates={rule: getattr(local, f"gate_{rule}") for rule in RULES},
     )  # fmt: skip
     return out, _layer(name, parts, flock.q, flock.k, flock.v, flock.vis.visible, geometry)

@@ -1,0 +1,119 @@
+"""What a page is about: one text, or one example of a task, as a model reads it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ascender.tasks import Task
+
+
+@dataclass(frozen=True)
+class Input:
+    """One sequence: what forward takes, a label for each token, what should come out (task), and
+    remarks for the page: (word of words.py, values)."""
+
+    inputs: dict[str, Tensor]
+    tokens: list[str]
+    meant: str | None = None
+    remarks: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+
+def of_text(model: nn.Module, tokenizer: Any, text: str) -> Input:
+    """A text, cut where the model has no more places."""
+    if tokenizer is None:
+        raise ValueError(
+            "the model has no tokenizer, so it reads no text; expected an example of its task "
+            "(--task NAME --example I)"
+        )
+    if not text.strip():
+        raise ValueError(f"text = {text!r}; expected at least one word")
+    coded = tokenizer(text, return_tensors="pt", verbose=False)
+    takes = inspect.signature(model.forward).parameters
+    known = {n: t for n, t in coded.items() if n in takes or n == "input_ids"}
+    N, places = known["input_ids"].shape[1], _places(model)
+    if N == 0:
+        raise ValueError(f"text = {text!r} has no tokens; expected at least one")
+    remarks: list[tuple[str, dict[str, Any]]] = []
+    if places is not None and places < N:
+        known = {name: t[:, :places] for name, t in known.items()}
+        remarks.append(("cut", {"kept": places, "of": N}))
+    return Input(known, pieces(tokenizer, known["input_ids"][0].tolist()), remarks=remarks)
+
+
+def of_task(task: Task, index: int) -> Input:
+    """The test example at an index, without the padding behind it."""
+    if index < 0:
+        raise ValueError(f"example = {index}; expected a number from 0")
+    first = 0
+    for batch in task.held("test", 64):
+        if index < first + len(batch):
+            return _of_batch(task, batch[index - first : index - first + 1])
+        first += len(batch)
+    raise ValueError(
+        f"example = {index}; expected one of the {first} of {task.name}: 0 … {first - 1}"
+    )
+
+
+def _of_batch(task: Task, batch: Any) -> Input:
+    given = dict(task.inputs(batch))
+    N = next(iter(batch.inputs.values())).shape[1]
+    mask = given.get("attention_mask")
+    if mask is not None and task.neighbours is None:
+        real = int(mask[0].sum())
+        if 0 < real < N and bool(mask[0, :real].all()):
+            given = {n: t[:, :real] if t.shape[1:2] == (N,) else t for n, t in given.items()}
+            N = real
+    ids = given.get("input_ids")
+    if ids is None:
+        tokens = [str(i) for i in range(N)]
+    elif task.tokenizer is not None:
+        tokens = pieces(task.tokenizer, ids[0].tolist())
+    else:
+        tokens = [str(i) for i in ids[0].tolist()]
+    labels = batch.labels[0]
+    meant = f"{labels.item():g}" if labels.ndim == 0 else None
+    return Input(given, tokens, meant)
+
+
+def _places(model: nn.Module) -> int | None:
+    """How many positions it has learned, where it learns them one by one."""
+    sizes = [
+        table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+        for name, table in model.named_modules()
+        if isinstance(table, nn.Embedding) and "position" in name and "relative" not in name
+    ]
+    return min(sizes, default=None)
+
+
+def pieces(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """Tokens as people read them: a space where a word begins, ⏎ for the end of a line."""
+    return [piece(tokenizer, token) for token in tokenizer.convert_ids_to_tokens(list(ids))]
+
+
+def piece(tokenizer: Any, token: str | None) -> str:
+    if token is None:
+        return "?"
+    if token in tokenizer.all_special_tokens:
+        return token
+    if "▁" in token:  # SentencePiece
+        text = token.replace("▁", " ")
+    elif token.startswith("<0x") and token.endswith(">"):
+        code = int(token[3:-1], 16)
+        text = chr(code) if code < 128 else token
+    elif token.startswith("##"):  # WordPiece
+        text = token
+    else:
+        text = tokenizer.convert_tokens_to_string([token])
+        text = token if "\ufffd" in text or not text else text
+    text = text.replace("\n", "⏎").replace("\t", "⇥").replace("\r", "␍")
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def to(device: torch.device, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: t.to(device) for name, t in inputs.items()}
