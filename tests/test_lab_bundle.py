@@ -17,7 +17,10 @@ from ascender.lab import Bundle, Costs, Suite, grid
 from ascender.lab import bundle as bundles
 from ascender.lab import costs as measured
 from ascender.lab.report import Study, margins, read, report, several
+from ascender.lab.store import Store, as_json
 from ascender.lab.suite import suite
+from ascender.lab.trial import trial
+from ascender.tasks.distinct import Distinct
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = {"hidden": 16, "layers": 1, "heads": 2, "steps": 2, "batch": 2, "every": 2}
@@ -195,3 +198,27 @@ def test_a_variant_can_have_a_baseline_of_its_own(tmp_path):
     runs = grid({"distinct": SIZE}, variants=["vanilla", "ascender"], seeds=1)
     with pytest.raises(ValueError, match="compares 'vanila'; expected one of its variants"):
         Suite("a", "One.", runs, against={"ascender": "vanila"})
+
+
+def test_a_trial_of_another_suite_is_measured_later(tmp_path, monkeypatch):
+    """A bundle's suites share trials: one that was trained for a suite without insight is not
+    trained again, only looked at."""
+    monkeypatch.setattr(Distinct, "examples", 20)
+    runs = grid({"distinct": {**SIZE, "options": {"crowd": 13, "most": 5}}}, ["ascender"], 1)
+    plain, asks = (Suite(name, "Claim.", runs, insight=name == "b") for name in ("a", "b"))
+    store = Store(tmp_path / "a")
+    store.open(plain)
+    assert trial(str(tmp_path / "a"), as_json(runs[0]))["state"] == "done"
+    before = store.record(runs[0].key)
+    assert "insight" not in before
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "trials").symlink_to(Path("..") / "a" / "trials")
+    later = Store(tmp_path / "b")
+    later.open(asks)
+    assert not later.done(runs[0].key)
+    assert later.open_trials(asks) == list(runs)
+    assert trial(str(tmp_path / "b"), as_json(runs[0]))["state"] == "done"
+    after = later.record(runs[0].key)
+    assert after["insight"]["share"]
+    assert {name: value for name, value in after.items() if name != "insight"} == before
+    assert Store(tmp_path / "b").done(runs[0].key)
