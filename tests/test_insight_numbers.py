@@ -471,7 +471,7 @@ def test_the_command(runs, tmp_path, monkeypatch):
         (["ascender-0", "--task", "digits"], "was not trained on digits; expected --task grouping"),
         (["ascender-0", "--lang", "fr"], "unknown lang 'fr'; expected one of en, ko, both"),
         (["ascender-0", "--task", "groping"], "did you mean 'grouping'?"),
-        (["nowhere"], "no model"),
+        (["no/where/at/all"], "no model"),
     ],
 )
 def test_errors_teach(runs, words, told):
