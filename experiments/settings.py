@@ -10,7 +10,10 @@ from ascender.lab import Suite, grid
 
 RATES = (1e-3, 3e-3, 1e-2)
 LONGER = {
-    "fewshot-digits": ({"steps": 4000, "batch": 32}, {"steps": 4000, "batch": 64}),
+    "fewshot-digits": (
+        {"steps": 4000, "batch": 64},
+        {"steps": 3000, "batch": 64, "options": {"unlabelled": 4}},
+    ),
     "recall": ({"steps": 3000, "batch": 32}, {"steps": 2000, "batch": 64}),
 }
 QUICK = {name: of for name, of in TASKS.items() if name not in LONGER}
