@@ -24,7 +24,7 @@ from ascender.insight import (
     roles_of,
 )
 from ascender.insight import grouping as gr
-from ascender.insight.contribution import Tally, covariances, real_rows, temperature, without
+from ascender.insight.contribution import Tally, covariances, rows_of, temperature, without
 from ascender.insight.roles import aligned, layer_agreement, match, matched_correlation, vectors
 from ascender.lab.report import drawing
 from ascender.rules import RULES
@@ -174,7 +174,7 @@ def test_padding_does_not_count():
     np.testing.assert_allclose(together.share, apart.share, atol=1e-9)
     np.testing.assert_allclose(together.moved, apart.moved, atol=1e-9)
     _, layers = capture(m, **whole)
-    assert real_rows(layers[0])[:, 0].sum(-1).tolist() == [11, 7]
+    assert rows_of(layers)[0][:, 0].sum(-1).tolist() == [11, 7]
     full = {**whole, "attention_mask": torch.ones_like(whole["attention_mask"])}
     assert not np.allclose(contributions(m, [full]).moved, apart.moved)
 

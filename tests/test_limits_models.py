@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from ascender.hf import AscenderConfig, AscenderForCausalLM
 from ascender.hf.tokens import bytes_tokenizer
 from ascender.insight import capture, muted
+from ascender.insight.contribution import rows_of
 from ascender.insight.limits import (
     LimitsCallback,
     Thresholds,
@@ -130,7 +131,7 @@ def test_a_model_with_another_normaliser(attention, normalizer, inputs):
     assert found.own == normalizer
     assert {r.normalizer for r in found.heads} == {normalizer, "softmax"}
     _, layers = capture(model, **inputs[16])
-    seen = looked_at(layers[0], 2)
+    seen = looked_at(layers[0], rows_of(layers)[0], 2)
     torch.testing.assert_close(seen.A, layers[0].parts.weights[:, :, -2:].double())
     if normalizer == "ssmax":  # q is sharpened in what is captured: Δ holds
         assert all(r.outside == 0 for r in of(found))

@@ -303,6 +303,8 @@ def test_an_example_of_a_task():
     assert bool(short.inputs["attention_mask"].all())
     with pytest.raises(ValueError, match="example = 1000; expected one of the 1000 of distinct"):
         of_task(task("distinct"), 1000)
+    with pytest.raises(ValueError, match="example = -1; expected a number from 0"):
+        of_task(task("distinct"), -1)
 
 
 # The command
@@ -352,7 +354,7 @@ def test_two_models_side_by_side(folder, tmp_path):
         (["--text", "a", "--lang", "de"], "unknown language 'de'; expected one of en, ko"),
         (["--text", "a", "--compare"], "1 models; expected two models with --compare"),
         (["--text", "a", "--adapter", "nowhere"], "no swarm.json in nowhere"),
-        (["--task", "distinct", "--example", "-1"], "example = -1; expected a number from 0"),
+        (["--task", "distinct"], "boids has vocab_size = 259 and distinct 1; expected a task"),
     ],
 )
 def test_errors_name_the_value(folder, tmp_path, args, error):

@@ -8,9 +8,10 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ascender.cli.terminal import Json, count, note, print_json, progress, show
+from ascender.cli.terminal import Json, check_out, count, note, print_json, progress, show
 
 app = typer.Typer()
+SOURCE = "pylib"  # which a model with a tokenizer of its own reads by that
 
 # What a terminal has no room for; the files have it.
 LEFT_OUT = ("task", "interval", "chance_ari", "p", "share_align", "share_sep", "share_coh",
@@ -57,6 +58,7 @@ def insight(
         from ascender.lab.report.words import langs
 
         langs(lang)
+        check_out(out, folder=True)
         groups = [_loaded(models, adapter, task, data_dir)]
         if against:
             groups.append(_loaded(against, None, task, data_dir))
@@ -64,6 +66,9 @@ def insight(
             raise ValueError(
                 f"--against is {groups[0][0].variant} like the models; expected another variant"
             )
+        tasks = list(dict.fromkeys(m.task.name for group in groups for m in group))
+        if len(tasks) > 1:
+            raise ValueError(f"models of {' and '.join(tasks)}; expected models of one task")
         with progress() as say:
             found = [_measured(group, examples, say) for group in groups]
         names = {group[0].variant: [m.name for m in group] for group in groups}
@@ -72,7 +77,7 @@ def insight(
         if out is not None:
             for path in looked.save(found, out, baseline, names, lang):
                 note(f"wrote {path}")
-    except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
+    except (ValueError, TypeError, OSError, RuntimeError, ImportError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
     if as_json:
@@ -97,19 +102,23 @@ def _loaded(
     folders: Sequence[Path], adapter: Path | None, task: str | None, data_dir: Path | None
 ) -> list[_Given]:
     """Models that are seeds of one variant."""
-    from ascender.insight import load
+    from ascender.insight.loading import load, source_for, task_for
+    from ascender.tasks import kind_of
 
     found = []
     for i, folder in enumerate(folders):
         loaded = load(folder, adapter, say=note)
         run = loaded.run or {}
-        made, own = _task(task, run, data_dir)
-        tokenizer = None if own else loaded.tokenizer
-        if not own and (tokenizer is None or made.name != "pylib"):
+        if task == SOURCE and run.get("task") != SOURCE:
+            made, tokenizer = source_for(loaded), loaded.tokenizer
+        elif task is not None and task != run.get("task"):
+            kind_of(task)
             raise ValueError(
-                f"{loaded.name} was not trained on {made.name}; expected --task "
-                f"{run.get('task', 'pylib')}" + (" or pylib" if tokenizer and run else "")
+                f"{loaded.name} was not trained on {task}; expected --task "
+                f"{run.get('task', SOURCE)}"
             )
+        else:
+            made, tokenizer = task_for(loaded, task, data_dir), None
         name = loaded.name if adapter is None else f"{loaded.name} + {adapter.name}"
         variant = str(run.get("variant", name))
         seed = int(run.get("seed", i))
@@ -135,20 +144,6 @@ def _measured(group: Sequence[_Given], n: int, say: Callable[[str], None]) -> An
         found.append(measure(m.model, m.task, m.tokenizer, n, say=say))
     seeds = tuple(m.seed for m in group)
     return Measured(group[0].task.name, group[0].variant, seeds, (), tuple(found))
-
-
-def _task(name: str | None, run: dict[str, Any], data_dir: Path | None) -> tuple[Any, bool]:
-    """(the task, whether the model was trained on it)."""
-    from ascender.tasks import kind_of, task
-
-    wanted = name or run.get("task")
-    if wanted is None:
-        raise ValueError("no task is known of this model; expected --task, such as --task pylib")
-    own = wanted == run.get("task")
-    options = dict(run.get("options", {})) if own else {}
-    if data_dir is not None and "data_dir" in kind_of(wanted).__init__.__code__.co_varnames:
-        options["data_dir"] = str(data_dir)
-    return task(wanted, **options), own
 
 
 def _shown(one: Any, lang: str) -> Any:

@@ -12,11 +12,13 @@ from rich.table import Table as Shown
 from ascender.cli.terminal import (
     Json,
     Lengths,
+    check_out,
     count,
     note,
     parse_lengths,
     print_json,
     progress,
+    read_text,
     show,
 )
 
@@ -68,11 +70,12 @@ def limits(
         from ascender.insight.limits.words import langs
 
         langs(lang)
+        check_out(out, folder=True)
         with progress() as say:
             found, other = _measured(asked, data_dir, say)
         same = compare == MUTED
         written = [] if out is None else report(found, out, other, lang, _plain(asked), same)
-    except (ImportError, OSError, ValueError, TypeError, NotImplementedError) as error:
+    except (ImportError, OSError, ValueError, TypeError, RuntimeError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
     _tell(found, other, same, as_json)
@@ -85,7 +88,6 @@ def _measured(
 ) -> tuple[Any, Any]:
     from ascender.insight import load
     from ascender.insight.capture import has_rules, muted
-    from ascender.insight.limits.inputs import LENGTHS, task_inputs, text_inputs
     from ascender.insight.limits.measure import measure
     from ascender.names import lookup
     from ascender.normalizers import NORMALIZERS
@@ -98,16 +100,10 @@ def _measured(
         raise ValueError(f"{loaded.name} has no rules to mute; expected --compare MODEL")
     against = None if second in (None, MUTED) else load(second, say=note)
     wanted = asked["normalizers"]
-    names = None if wanted is None else [n.strip() for n in wanted.split(",") if n.strip()]
+    names = None if wanted is None else [n.strip() for n in wanted.split(",")]
     for name in names or ():
         lookup("normalizer", name, NORMALIZERS)
-    made = _task(loaded, asked["task"], asked["text_file"], data_dir)
-    if made is not None:
-        chosen = None if asked["lengths"] is None else parse_lengths(asked["lengths"], ())
-        inputs = task_inputs(made, chosen, max(asked["batch"], 2))
-    else:
-        chosen = _fitting(loaded.model, parse_lengths(asked["lengths"], LENGTHS), asked["lengths"])
-        inputs = text_inputs(loaded.tokenizer, _text(asked["text_file"]), chosen, asked["batch"])
+    inputs, *others = _inputs([m for m in (loaded, against) if m is not None], asked, data_dir)
     given: dict[str, Any] = {"normalizers": names, "say": say}
     name = _called(loaded)
     found = measure(loaded.model, inputs, name=name, **given)
@@ -116,28 +112,31 @@ def _measured(
     if against is None:
         with muted(loaded.model, *RULES):
             return found, measure(loaded.model, inputs, name=f"{name}, muted", **given)
-    return found, measure(against.model, inputs, name=_other(_called(against), name), **given)
+    return found, measure(against.model, *others, name=_other(_called(against), name), **given)
 
 
-def _task(loaded: Any, name: str | None, text_file: Path | None, data_dir: Path | None) -> Any:
-    """The task that is asked for, or that the model is of where it reads no text; else None."""
-    from ascender.tasks import task
+def _inputs(models: list[Any], asked: dict[str, Any], data_dir: Path | None) -> list[Any]:
+    """What each model reads: the same examples, or the same text by its own tokenizer."""
+    from ascender.insight.limits.inputs import LENGTHS, default_text, task_inputs, text_inputs
+    from ascender.insight.loading import check_fits, check_text, task_for
 
-    run = loaded.run or {}
-    if name is None:
-        if loaded.tokenizer is not None or text_file is not None:
-            if loaded.tokenizer is None:
-                raise ValueError(f"{loaded.name} reads no text; expected --task")
-            return None
-        if not run:
-            raise ValueError(
-                f"{loaded.name} has no tokenizer; expected --task, whose examples it reads"
-            )
-        name = run["task"]
-    options = dict(run["options"]) if run.get("task") == name else {}
-    if data_dir is not None:
-        options["data_dir"] = str(data_dir)
-    return task(name, **options)
+    first, name, file = models[0], asked["task"], asked["text_file"]
+    if name is not None and file is not None:
+        raise ValueError("both --text-file and --task; expected one of them")
+    lengths = parse_lengths(asked["lengths"], LENGTHS)
+    if min(lengths) < 2:
+        raise ValueError(f"length {min(lengths)}; expected at least 2: of one key none is left out")
+    if name is not None or (file is None and first.tokenizer is None):
+        made = task_for(first, name, data_dir)
+        for other in models[1:]:
+            check_fits(other, made)
+        chosen = None if asked["lengths"] is None else lengths
+        return [task_inputs(made, chosen, max(asked["batch"], 2))] * len(models)
+    for one in models:
+        check_text(one)
+        lengths = _fitting(one.model, lengths, asked["lengths"])
+    text = default_text() if file is None else read_text(file)
+    return [text_inputs(one.tokenizer, text, lengths, asked["batch"]) for one in models]
 
 
 def _fitting(model: Any, lengths: tuple[int, ...], asked: str | None) -> tuple[int, ...]:
@@ -148,12 +147,6 @@ def _fitting(model: Any, lengths: tuple[int, ...], asked: str | None) -> tuple[i
     if most is not None and asked is not None and max(lengths) > most:
         raise ValueError(f"length {max(lengths)}; expected at most {most}, the model's positions")
     return tuple(n for n in lengths if most is None or n <= most) or (most or lengths[0],)
-
-
-def _text(path: Path | None) -> str:
-    from ascender.insight.limits.inputs import default_text
-
-    return default_text() if path is None else path.read_text(encoding="utf-8")
 
 
 def _called(loaded: Any) -> str:

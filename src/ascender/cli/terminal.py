@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -54,6 +56,31 @@ def show(*shown: RenderableType) -> None:
     """Tables keep their width where the output is no terminal."""
     width = None if sys.stdout.isatty() else 110
     Console(width=width, highlight=False).print(*shown, sep="\n")
+
+
+def read_text(file: Path) -> str:
+    """--text-file."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is no UTF-8 text ({error.reason}); expected one") from None
+    except OSError as error:
+        raise ValueError(f"cannot read {file} ({error.strerror}); expected a text file") from None
+
+
+def check_out(out: Path | None, folder: bool = False) -> None:
+    """--out: a file, or a folder, that can be written. Before anything is computed."""
+    if out is None:
+        return
+    kind = "folder" if folder else "file"
+    if out.exists() and out.is_dir() != folder:
+        raise ValueError(f"out = {out} is a {'file' if folder else 'folder'}; expected a {kind}")
+    above = out if out.is_dir() else out.parent
+    while not above.exists():
+        above = above.parent
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        why = "cannot be written" if above.is_dir() else "is no folder"
+        raise ValueError(f"out = {out}: {above} {why}; expected a place for a {kind}")
 
 
 def note(text: str) -> None:

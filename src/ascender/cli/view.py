@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from ascender.cli.terminal import Json, count, note, print_json, progress
+from ascender.cli.terminal import (
+    Json,
+    check_out,
+    count,
+    note,
+    print_json,
+    progress,
+    read_text,
+)
 
 app = typer.Typer()
 
@@ -49,6 +57,7 @@ def view(
     retrofitted ones, and plain transformers models (base and weights).
     """
     try:
+        check_out(out)
         found = _page(
             models, text, text_file, task, example, data_dir, adapter, compare, max_tokens, lang
         )
@@ -72,8 +81,9 @@ def _page(
         raise ValueError(f"{len(models)} models; expected {wanted}")
     if sum(given is not None for given in (text, text_file)) > 1:
         raise ValueError("both --text and --text-file; expected one of them")
-    if text is not None and (task is not None or example is not None):
-        raise ValueError("both --text and --task or --example; expected one of them")
+    given = "--text" if text is not None else "--text-file" if text_file is not None else None
+    if given is not None and (task is not None or example is not None):
+        raise ValueError(f"both {given} and --task or --example; expected one of them")
     from ascender.insight.loading import load
     from ascender.insight.page.build import page
     from ascender.insight.page.looking import look
@@ -82,7 +92,7 @@ def _page(
 
     words(lang)
     if text_file is not None:
-        text = _read(text_file)
+        text = read_text(text_file)
     blobs, last = Blobs(), len(models) - 1
     with progress() as say:
         loaded = [load(s, adapter if at == last else None, say) for at, s in enumerate(models)]
@@ -92,13 +102,6 @@ def _page(
             for name, one, what in zip(_named(loaded, adapter), loaded, read, strict=True)
         ]
     return page(seen, blobs, lang)
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is no UTF-8 text ({error.reason}); expected one") from None
 
 
 def _named(loaded: list[Any], adapter: Path | None) -> list[str]:
@@ -117,27 +120,13 @@ def _named(loaded: list[Any], adapter: Path | None) -> list[str]:
 def _input(
     loaded: Any, text: str | None, task: str | None, example: int | None, data_dir: Path | None
 ) -> Any:
+    from ascender.insight.loading import task_for
     from ascender.insight.page.inputs import of_task, of_text
 
     if text is not None:
         return of_text(loaded.model, loaded.tokenizer, text)
-    run = loaded.run or {}
-    name = task or run.get("task")
-    if name is None:
+    if task is None and loaded.run is None:
         raise ValueError(
             f"nothing for {loaded.name} to read; expected --text, --text-file or --task"
         )
-    return of_task(_task(name, run, data_dir), example or 0)
-
-
-def _task(name: str, run: dict[str, Any], data_dir: Path | None) -> Any:
-    """The task, with the options that the model was trained with where it is the same."""
-    import inspect
-
-    from ascender.tasks import kind_of
-    from ascender.tasks import task as make
-
-    options = dict(run.get("options") or {}) if run.get("task") == name else {}
-    if data_dir is not None and "data_dir" in inspect.signature(kind_of(name)).parameters:
-        options["data_dir"] = str(data_dir)
-    return make(name, **options)
+    return of_task(task_for(loaded, task, data_dir), example or 0)

@@ -71,7 +71,7 @@ class Tally:
     def add(self, model: nn.Module, layers: Sequence[Layer]) -> None:
         """One pass."""
         self.names = tuple(layer.name for layer in layers)
-        rows = [real_rows(layer) for layer in layers]
+        rows = rows_of(layers)
         cov = [covariances(a.parts, a.visible, r) for a, r in zip(layers, rows, strict=True)]
         moved = [_moved(model, a, r) for a, r in zip(layers, rows, strict=True)]
         self._sum("cov", cov)
@@ -84,10 +84,10 @@ class Tally:
         self.asked = True
         self._sum("whole", [
             torch.stack([
-                _summed(total_variation(a.parts.weights, under[rule][i].parts.weights), a)
+                _summed(total_variation(a.parts.weights, under[rule][i].parts.weights), rows)
                 for rule in RULES
             ], -1)
-            for i, a in enumerate(layers)
+            for i, (a, rows) in enumerate(zip(layers, rows_of(layers), strict=True))
         ])  # fmt: skip
 
     def _sum(self, name: str, of: Sequence[Tensor]) -> None:
@@ -106,14 +106,18 @@ class Tally:
         return Contribution(self.names, share, self.sums["moved"] / seen, whole, self.rows)
 
 
-def real_rows(layer: Layer) -> Bool[Tensor, "B H N"]:
-    """Rows that see something and are no padding: in self-attention someone sees their own key."""
-    V = layer.visible
-    seen = V.any(-1)
-    if "cross" in layer.name:
-        return seen
-    own = V.any((1, 2))[:, V.shape[-1] - V.shape[-2] :]
-    return seen & own[:, None]
+def rows_of(layers: Sequence[Layer]) -> list[Bool[Tensor, "B H N"]]:
+    """Of every layer the rows that see something and are no padding: in self-attention someone
+    sees their own key; in cross-attention they are those of the self-attention before it."""
+    found: list[Tensor] = []
+    own: Tensor | None = None
+    for layer in layers:
+        V = layer.visible
+        if "cross" not in layer.name:
+            own = V.any((1, 2))[:, V.shape[-1] - V.shape[-2] :]
+        seen = V.any(-1)
+        found.append(seen if own is None or own.shape[1] != V.shape[2] else seen & own[:, None])
+    return found
 
 
 def covariances(
@@ -167,8 +171,8 @@ def _moved(model: nn.Module, layer: Layer, rows: Tensor) -> Tensor:
     if how is None or how.softmax:
         how = None
     apart = [total_variation(p.weights, without(layer, rule, how)) for rule in RULES]
-    return torch.stack([a.masked_fill(~rows, 0).sum((0, 2)) for a in apart], -1)
+    return torch.stack([_summed(a, rows) for a in apart], -1)
 
 
-def _summed(apart: Float[Tensor, "B H N"], layer: Layer) -> Tensor:
-    return apart.masked_fill(~real_rows(layer), 0).sum((0, 2))
+def _summed(apart: Float[Tensor, "B H N"], rows: Bool[Tensor, "B H N"]) -> Tensor:
+    return apart.masked_fill(~rows, 0).sum((0, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +14,11 @@ import transformers
 import ascender.hf
 from ascender.hf.adapter import load_adapter
 from ascender.hf.evaluate import tokenizer_of
+from ascender.tasks import Batch, Task, kind_of, task
+from ascender.tasks.base import IGNORED
 
 RUN, MODEL = "run.json", "model"  # of `ascender train`
+PAIRS = "reads pairs of texts; expected --task, such as --task translation --data-dir DIR"
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,58 @@ def load(
     sheet = folder.parent / RUN
     run = json.loads(sheet.read_text(encoding="utf-8"))["run"] if sheet.is_file() else None
     return Loaded(_name(folder), model.eval(), _tokenizer(where, model, say), run)
+
+
+def task_for(loaded: Loaded, name: str | None, data_dir: str | Path | None = None) -> Task:
+    """A task by name, or the one that the model was trained on; with the options of its training
+    where it is that. A model reads only what it has embeddings for."""
+    run = loaded.run or {}
+    wanted = name or run.get("task")
+    if wanted is None:
+        raise ValueError(f"no task is known of {loaded.name}; expected --task")
+    options = dict(run.get("options") or {}) if run.get("task") == wanted else {}
+    if data_dir is not None and "data_dir" in inspect.signature(kind_of(wanted)).parameters:
+        options["data_dir"] = str(data_dir)
+    made = task(wanted, **options)
+    check_fits(loaded, made)
+    return made
+
+
+def source_for(loaded: Loaded) -> Task:
+    """pylib for a model that was not trained on it: it reads the text by its own tokenizer."""
+    check_text(loaded)
+    return task("pylib")
+
+
+def check_text(loaded: Loaded) -> None:
+    """ValueError where a model cannot read a text alone."""
+    if loaded.tokenizer is None:
+        raise ValueError(
+            f"{loaded.name} has no tokenizer, so it reads no text; expected --task "
+            + str((loaded.run or {}).get("task", "NAME, a task it was made for"))
+        )
+    if getattr(loaded.model.config, "is_encoder_decoder", False):
+        raise ValueError(f"{loaded.name} is an encoder–decoder, which {PAIRS}")
+
+
+def check_fits(loaded: Loaded, made: Task) -> None:
+    """ValueError where the tokens or vectors of a task are not those of the model."""
+    for field in ("vocab_size", "vector_size"):
+        has, needs = getattr(loaded.model.config, field, 0) or 0, made.fields()[field] or 0
+        if has != needs:
+            own = (loaded.run or {}).get("task")
+            raise ValueError(
+                f"{loaded.name} has {field} = {has} and {made.name} {needs}; expected "
+                + (f"--task {own}, which it was trained on" if own else "a task it was made for")
+            )
+
+
+def fed(task: Task, batch: Batch) -> dict[str, Any]:
+    """What forward takes of a batch; of a decoder also which of its tokens are padding."""
+    given = dict(task.inputs(batch))
+    if "decoder_input_ids" in given:
+        given.setdefault("decoder_attention_mask", (batch.labels != IGNORED).long())
+    return given
 
 
 def _name(folder: Path) -> str:

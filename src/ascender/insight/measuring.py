@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from ascender.insight import python_words
 from ascender.insight.capture import has_rules, muted
 from ascender.insight.contribution import Contribution, contributions
 from ascender.insight.grouping import Found, groups_found, mean_interval
+from ascender.insight.loading import fed
 from ascender.rules import RULES
 from ascender.tasks import Batch, Task
 
@@ -67,12 +67,16 @@ def labelled(
             yield {name: t.to(device) for name, t in ids.items()}, groups
         return
     for batch in _first(task, n):
-        yield task.inputs(batch.to(device)), task.clusters(batch)
+        yield fed(task, batch.to(device)), task.clusters(batch)
 
 
 def _first(task: Task, n: int) -> Iterator[Batch]:
-    batches = task.held("test", min(n, BATCH))
-    return islice(batches, -(-n // BATCH))
+    """The first n test examples, or all where there are fewer."""
+    for batch in task.held("test", min(n, BATCH)):
+        yield batch[:n]
+        n -= len(batch)
+        if n <= 0:
+            return
 
 
 @torch.no_grad()

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ascender.insight.loading import fed
 from ascender.tasks import Task
 from ascender.tasks.pylib import sources, split_of
 
@@ -64,7 +65,7 @@ def task_inputs(
         if length > whole:
             raise ValueError(f"length {length}; expected at most {whole}, the task's")
         if length == whole or made.neighbours is None:
-            inputs = made.inputs(first) if length == whole else first.inputs
+            inputs = fed(made, first)
             found[length] = {
                 name: t[:, :length] if name != "neighbours" and t.ndim > 1 else t
                 for name, t in inputs.items()

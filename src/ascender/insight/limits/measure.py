@@ -6,7 +6,8 @@
     measured.slopes     the Jacobian against T, at the greatest length
 
 Every number is a mean over the rows (queries) that were looked at: of each sequence those that see
-the most keys, evenly spread where many see as many. L is the number of keys that a row sees.
+the most keys, evenly spread where many see as many; never padding. L is the number of keys that a
+row sees.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ascender.insight.capture import Layer, capture
+from ascender.insight.contribution import rows_of
 from ascender.insight.limits.distance import GUIDE, Selection, selection
 from ascender.insight.limits.sensitivity import (
     EXPONENT,
@@ -165,8 +167,8 @@ def measure(
         say(f"{name}: {length} tokens")
         _, layers = capture(model, **inputs[length])
         where = [layer.name for layer in layers]
-        for at, layer in enumerate(layers):
-            seen = looked_at(layer, min(rows, max(1, length // 8)))
+        for at, (layer, real) in enumerate(zip(layers, rows_of(layers), strict=True)):
+            seen = looked_at(layer, real, min(rows, max(1, length // 8)))
             place: dict[str, Any] = {"length": length, "layer": at}
             for normalizer in names:
                 for h, found, picked in _heads(seen, normalizer, own):
@@ -184,9 +186,9 @@ def own_normalizer(model: nn.Module) -> str:
     return next((m.normalizer.name for m in ours), "softmax")
 
 
-def looked_at(layer: Layer, rows: int = ROWS) -> Rows:
-    """Of each sequence the rows that see the most keys, in float64."""
-    which = _longest(layer.visible[:, 0].sum(-1), rows)
+def looked_at(layer: Layer, real: Tensor, rows: int = ROWS) -> Rows:
+    """Of each sequence the real rows (contribution.rows_of) that see the most keys, in float64."""
+    which = _longest(layer.visible[:, 0].sum(-1) * real[:, 0], rows)
 
     def pick(t: Tensor) -> Tensor:
         index = which[:, None, :, None].expand(-1, t.shape[1], -1, t.shape[-1])
@@ -206,11 +208,12 @@ def looked_at(layer: Layer, rows: int = ROWS) -> Rows:
 
 
 def _longest(counts: Tensor, rows: int) -> Tensor:
-    """(B, rows): of those that see as much as the rows-th, evenly spread ones."""
+    """(B, rows): of those that see as much as the rows-th, evenly spread ones; some twice where
+    fewer see anything."""
     rows = min(rows, counts.shape[-1])
     found = []
     for n in counts:
-        edge = n.topk(rows).values[-1]
+        edge = n.topk(min(rows, max(1, int((n > 0).sum())))).values[-1]
         there = (n >= edge).nonzero().flatten()
         found.append(there[torch.linspace(0, len(there) - 1, rows).round().long()])
     return torch.stack(found)

@@ -13,9 +13,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from ascender.insight.capture import capture
+from ascender.insight.contribution import rows_of
 from ascender.insight.limits.distance import GUIDE, selection
 from ascender.insight.limits.measure import Head, looked_at, mean
 from ascender.insight.limits.support import effective_support, entropy
+from ascender.insight.loading import fed
 from ascender.tasks import Task
 
 Numbers = dict[str, list[list[float]]]
@@ -50,8 +52,8 @@ def look(model: nn.Module, inputs: Mapping[str, Any], rows: int = 8) -> Numbers:
     _, layers = capture(model, **inputs)
     names = ("entropy", "support", "share", "separable", "temperature")
     found: Numbers = {name: [] for name in names}
-    for layer in layers:
-        seen = looked_at(layer, rows)
+    for layer, real in zip(layers, rows_of(layers), strict=True):
+        seen = looked_at(layer, real, rows)
         support = effective_support(seen.A)
         by_row = {"entropy": entropy(seen.A), "support": support, "share": support / seen.L}
         for name, t in by_row.items():
@@ -90,7 +92,7 @@ def look_at_task(model: nn.Module, made: Task, n: int = 8) -> Numbers:
     """The first n validation examples of a task, always the same."""
     device = next(model.parameters()).device
     batch = next(iter(made.held("validation", n))).to(device)
-    return look(model, {**made.inputs(batch), "labels": batch.labels})
+    return look(model, {**fed(made, batch), "labels": batch.labels})
 
 
 def by_head(found: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:

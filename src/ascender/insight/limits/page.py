@@ -64,7 +64,7 @@ def document(kept: Sequence[dict[str, Any]], said: str | None) -> str:
     if said is not None:
         parts += [said + "\n", tables.markdown(tables.side_by_side(*kept))]
     for found in kept:
-        parts.append(f"## {found['name']}\n")
+        parts.append(f"## {escape(found['name'])}\n")
         for name, table in tables.TABLES.items():
             parts += [f"{pick(TITLES[name], 'en')}\n", tables.markdown(table(found))]
     return "\n".join(parts)

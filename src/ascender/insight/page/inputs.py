@@ -43,7 +43,12 @@ def of_text(model: nn.Module, tokenizer: Any, text: str) -> Input:
     if places is not None and places < N:
         known = {name: t[:, :places] for name, t in known.items()}
         remarks.append(("cut", {"kept": places, "of": N}))
-    return Input(known, pieces(tokenizer, known["input_ids"][0].tolist()), remarks=remarks)
+    read = pieces(tokenizer, known["input_ids"][0].tolist())
+    config: Any = model.config
+    if getattr(config, "is_encoder_decoder", False):  # the encoder is shown
+        start = config.decoder_start_token_id or 0
+        known["decoder_input_ids"] = torch.tensor([[start]])
+    return Input(known, read, remarks=remarks)
 
 
 def of_task(task: Task, index: int) -> Input:
@@ -67,7 +72,10 @@ def _of_batch(task: Task, batch: Any) -> Input:
     if mask is not None and task.neighbours is None:
         real = int(mask[0].sum())
         if 0 < real < N and bool(mask[0, :real].all()):
-            given = {n: t[:, :real] if t.shape[1:2] == (N,) else t for n, t in given.items()}
+            given = {
+                n: t[:, :real] if t.shape[1:2] == (N,) and not n.startswith("decoder") else t
+                for n, t in given.items()
+            }
             N = real
     ids = given.get("input_ids")
     if ids is None:

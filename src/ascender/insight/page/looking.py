@@ -53,7 +53,8 @@ def look(
     N = len(what.tokens)
     pooling = Pooling.fitting(N, most)
     inputs = to(next(model.parameters()).device, what.inputs)
-    seen = _Seen(N, pooling, blobs)
+    kind = getattr(model, "config", None)
+    seen = _Seen(N, pooling, blobs, bool(getattr(kind, "is_encoder_decoder", False)))
     say(f"{name}: {N} tokens")
     runs = {"as_is": said(passing(model, inputs, seen.take), pooling.lasts)}
     if not seen.layers:
@@ -66,7 +67,6 @@ def look(
             with muted(model, *rules):
                 runs[f"no_{label}"] = said(passing(model, inputs, changed.take), pooling.lasts)
             mutes[label] = changed.data
-    kind = getattr(model, "config", None)
     shifted = bool(getattr(kind, "is_decoder", False)) or "CausalLM" in type(model).__name__
     return {
         "name": name, "tokens": pooling.labels(what.tokens), "of": N, "pool": pooling.size,
@@ -79,8 +79,8 @@ def look(
 class _Seen:
     """The layers of the first pass, packed one by one."""
 
-    def __init__(self, N: int, pooling: Pooling, blobs: Blobs) -> None:
-        self.N, self.pooling, self.blobs = N, pooling, blobs
+    def __init__(self, N: int, pooling: Pooling, blobs: Blobs, pair: bool = False) -> None:
+        self.N, self.pooling, self.blobs, self.pair = N, pooling, blobs, pair
         self.planes = Planes(pooling)
         self.layers: list[dict[str, Any]] = []
         self.weights: list[np.ndarray] = []
@@ -88,7 +88,9 @@ class _Seen:
         self.ruled = False
 
     def fits(self, layer: Layer) -> bool:
-        return tuple(layer.parts.weights.shape[2:]) == (self.N, self.N)
+        """Over these tokens alone: what a decoder writes may be as long as what was read."""
+        elsewhere = "cross" in layer.name or (self.pair and "decoder" in layer.name)
+        return tuple(layer.parts.weights.shape[2:]) == (self.N, self.N) and not elsewhere
 
     def share(self, layer: Layer) -> np.ndarray:
         A = numbers(layer.parts.weights[0])

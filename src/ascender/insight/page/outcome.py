@@ -16,12 +16,14 @@ from torch import Tensor
 from ascender.insight.page.data import numbers
 
 BEST = 4  # of the model as it is; of each other run, the first
-STATES = ("last_hidden_state", "encoder_last_hidden_state")
+STATES = ("encoder_last_hidden_state", "last_hidden_state")
 
 
 def said(output: Any, places: np.ndarray) -> dict[str, Tensor]:
     """Of one pass, what is compared: logits (rows, classes), or states (rows, width)."""
     logits = getattr(output, "logits", None)
+    if getattr(output, "encoder_last_hidden_state", None) is not None:
+        logits = None  # of the decoder's tokens, which are not shown
     if logits is not None and logits.shape[-1] == 1:
         return {"number": logits[0].reshape(-1, 1).double()}
     if logits is not None and logits.ndim == 2:
