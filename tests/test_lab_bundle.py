@@ -222,3 +222,17 @@ def test_a_trial_of_another_suite_is_measured_later(tmp_path, monkeypatch):
     assert after["insight"]["share"]
     assert {name: value for name, value in after.items() if name != "insight"} == before
     assert Store(tmp_path / "b").done(runs[0].key)
+
+
+def test_showing_a_bundle_writes_nothing(tmp_path):
+    shown = CliRunner().invoke(app, ["lab", "show", "paper", "--out", str(tmp_path / "new")])
+    assert shown.exit_code == 0, shown.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("command", "code"), [("run", 1), ("show", 2)])
+def test_out_that_is_a_file(tmp_path, command, code):
+    (tmp_path / "f").write_text("")
+    told = CliRunner().invoke(app, ["lab", command, "paper", "--out", str(tmp_path / "f")])
+    assert told.exit_code == code
+    assert "expected a folder" in " ".join(told.output.replace("│", " ").split())

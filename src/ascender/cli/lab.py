@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ascender.cli.terminal import Json, count, note, print_json, show
+from ascender.cli.terminal import Json, check_out, count, note, print_json, show
 
 app = typer.Typer(
     help="Suites of runs: claims, seeds, statistics.",
@@ -74,6 +74,7 @@ def run(
     where = None if data_dir is None else str(data_dir)
     good = True
     try:
+        check_out(out, folder=True)
         who = _engine(engine, workers, address, slurm)
         for made, folder in places(find(suite), out, seeds):
             good &= _run(made, folder, who, budget, where)
@@ -176,8 +177,9 @@ def show_table(
     from ascender.lab.suite import suite as find
 
     try:
-        found = places(find(suite), out, seeds)
-    except ValueError as error:
+        check_out(out, folder=True)
+        found = places(find(suite), out, seeds, make=False)
+    except (ValueError, OSError) as error:
         raise typer.BadParameter(str(error), param_hint="SUITE") from None
     for made, folder in found:
         _show(made, folder, as_json)

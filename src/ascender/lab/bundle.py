@@ -31,8 +31,10 @@ class Bundle:
         return found
 
 
-def places(made: Suite | Bundle, out: Path, seeds: int | None = None) -> list[tuple[Suite, Path]]:
-    """(suite, its folder); those of a bundle share their trials."""
+def places(
+    made: Suite | Bundle, out: Path, seeds: int | None = None, make: bool = True
+) -> list[tuple[Suite, Path]]:
+    """(suite, its folder); those of a bundle share their trials, by links that are made."""
     if isinstance(made, Suite):
         return [(made if seeds is None else made.with_seeds(seeds), out)]
     if (out / SHEET).exists():
@@ -40,7 +42,7 @@ def places(made: Suite | Bundle, out: Path, seeds: int | None = None) -> list[tu
     found = []
     for one in made.made():
         link = out / one.name / TRIALS
-        if not link.exists():
+        if make and not link.exists():
             (out / TRIALS).mkdir(parents=True, exist_ok=True)
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(Path("..") / TRIALS, target_is_directory=True)
