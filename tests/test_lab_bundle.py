@@ -13,10 +13,14 @@ import lab_cases as cases
 from ascender.bench.flops import count
 from ascender.bench.timing import Plan
 from ascender.cli import app
+from ascender.files import write
 from ascender.lab import Bundle, Costs, Suite, grid
 from ascender.lab import bundle as bundles
 from ascender.lab import costs as measured
-from ascender.lab.report import Study, margins, read, report, several
+from ascender.lab.report import Study, margins, read, several
+from ascender.lab.report.source import raw
+from ascender.lab.report.table import as_csv, markdown
+from ascender.lab.report.tables import accuracy
 from ascender.lab.store import Store, as_json
 from ascender.lab.suite import suite
 from ascender.lab.trial import trial
@@ -147,14 +151,13 @@ def test_a_margin_and_costs_are_in_the_report(tmp_path):
     assert [cell.text for cell in ascender[2:]] == [
         "150 (1.50×)", "3 (1.50×)", "8k (0.50×)", "–",
     ]  # fmt: skip
-    report(folder, tmp_path / "report", lang="both", draws=50)
-    again = tmp_path / "again"
-    report(tmp_path / "report", again, lang="en", draws=50)
-    for name in ("costs", "inferiority"):
-        one, two = (folder / "tables" / f"{name}.csv" for folder in (tmp_path / "report", again))
-        assert one.read_text() == two.read_text()
-    assert "not inferior" in (tmp_path / "report" / "tables" / "inferiority.md").read_text()
-    assert "비열등" in (tmp_path / "report" / "tables" / "inferiority.ko.md").read_text()
+    for name, text in raw(study.source).items():
+        write(tmp_path / "rows" / name, text)
+    again = Study.of(read(tmp_path / "rows"), 50)
+    for make in (margins.inferiority, margins.costs):
+        assert as_csv(make(again)) == as_csv(make(study))
+    assert "| not inferior |" in markdown(table, "en")
+    assert "| 비열등 |" in markdown(table, "ko")
     no_margin = cases.store(tmp_path / "none", made)
     assert margins.inferiority(Study.of(read(no_margin), 50)).rows == ()
 
@@ -191,8 +194,7 @@ def test_a_variant_can_have_a_baseline_of_its_own(tmp_path):
     assert study.verdict(found["vanilla+alibi"]) == "baseline"
     c = study.judged["distinct", "ascender+alibi"]
     assert c.by_seed.mean == pytest.approx(0.1, abs=0.05)
-    report(folder, tmp_path / "report", draws=50)
-    table = (tmp_path / "report" / "tables" / "accuracy.md").read_text()
+    table = markdown(accuracy(study), "en")
     assert "| against |" in table
     assert "vanilla+alibi" in table
     runs = grid({"distinct": SIZE}, variants=["vanilla", "ascender"], seeds=1)
