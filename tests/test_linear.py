@@ -434,7 +434,7 @@ def test_calls_that_cannot_be_had():
         module(x, other=torch.zeros(N, N))
     with pytest.raises(Unsupported, match=r"mask differs by query.*expected padding \(B, M\)"):
         module(x, mask=torch.ones(1, 1, N, N, dtype=torch.bool))
-    with pytest.raises(Unsupported, match=r"no matrix of scores.*expected return_parts=False"):
+    with pytest.raises(Unsupported, match=r"no matrix of scores.*expected one of vanilla"):
         module(x, return_parts=True)
     with pytest.raises(TypeError, match=r"cache is KVCache; expected linear\.new_cache\(\)"):
         module(x, cache=make(Vanilla).new_cache())

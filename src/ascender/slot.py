@@ -139,8 +139,8 @@ class Attention(nn.Module, ABC):
     def parts(self, call: Call) -> tuple[Float[Tensor, "B H N e"], Parts]:
         """The same with every term of every score."""
         raise Unsupported(
-            f"{self.name} attention has no matrix of scores to take apart; expected "
-            "return_parts=False, or one of vanilla, graph, ascender, shuffled"
+            f"{self.name} attention has no matrix of scores to take apart; expected one "
+            "of vanilla, graph, ascender, shuffled, or a call without return_parts"
         )
 
     def pattern(self, p: Int[Tensor, "N"], j: Int[Tensor, "M"]) -> Bool[Tensor, "h N M"]:
