@@ -77,8 +77,10 @@ def seen(browser, file):
     found.context.close()
 
 
-def numbers(tab):
-    cells = tab.query_selector_all("#cell td[data-term]")
+def numbers(seen):
+    """Of the card beside the picture, once it is drawn."""
+    seen.frame()
+    cells = seen.tab.query_selector_all("#cell td[data-term]")
     return {cell.get_attribute("data-term"): float(cell.inner_text()) for cell in cells}
 
 
@@ -100,21 +102,20 @@ def test_a_cell_shows_its_numbers_and_a_click_pins_it(seen, truth):
         return [r.left + x + s / 2, r.top + y + s / 2];
     }"""
     tab.mouse.move(*tab.evaluate(spot))
-    shown = numbers(tab)
+    shown = numbers(seen)
     for name in shown:
         true = float(getattr(truth[0].parts, name)[0, 0, 9, 4])
         assert shown[name] == pytest.approx(true, abs=1e-4)
     assert set(shown) == set(TERMS) - {"other"}  # there is none in this model
     tab.mouse.move(5, 5)
-    assert numbers(tab) == {}
+    assert numbers(seen) == {}
     tab.mouse.click(*tab.evaluate(spot))
     tab.mouse.move(5, 5)
-    assert numbers(tab) == shown
+    assert numbers(seen) == shown
     tab.keyboard.press("ArrowDown")
-    seen.frame()
-    assert numbers(tab)["base"] == pytest.approx(float(truth[1].parts.base[0, 0, 9, 4]), abs=1e-4)
+    assert numbers(seen)["base"] == pytest.approx(float(truth[1].parts.base[0, 0, 9, 4]), abs=1e-4)
     tab.keyboard.press("Escape")
-    assert numbers(tab) == {}
+    assert numbers(seen) == {}
 
 
 def test_views_and_choosers_by_key_and_mouse(seen):
