@@ -1,10 +1,12 @@
 """Suites together: trials shared, costs measured, a margin kept to, pages that lead to each."""
 
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import submitit
 import torch
 import torch.nn.functional as F
 from typer.testing import CliRunner
@@ -17,6 +19,8 @@ from ascender.files import write
 from ascender.lab import Bundle, Costs, Suite, grid
 from ascender.lab import bundle as bundles
 from ascender.lab import costs as measured
+from ascender.lab import plan as planning
+from ascender.lab.engine import Slurm
 from ascender.lab.report import Study, margins, read, several
 from ascender.lab.report.source import raw
 from ascender.lab.report.table import as_csv, markdown
@@ -83,6 +87,12 @@ def test_a_bundle_is_run_and_reported(tmp_path):
     assert len(records) == 2, "the second suite runs nothing again"
     assert "Claim of one" in run.output
     assert "Claim of two" in run.output
+    rows = CliRunner().invoke(
+        app, ["lab", "show", str(tmp_path / "all.py"), "--out", str(out), "--seeds", "1", "--json"]
+    )
+    assert {name: len(cells) for name, cells in json.loads(rows.stdout).items()} == {
+        "one": 2, "two": 2,
+    }  # fmt: skip
     shown = CliRunner().invoke(app, ["lab", "report", str(out)])
     assert shown.exit_code == 0, shown.output
     page = (out / "report" / "index.html").read_text()
@@ -173,6 +183,38 @@ def test_slurm_is_told_what_sbatch_is(tmp_path):
             _setting(wrong)
     with pytest.raises(ValueError, match="expected --engine slurm"):
         _engine("local", None, None, ["account=me"])
+
+
+def test_a_budget_is_of_all_suites_together(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(planning.time, "monotonic", lambda: now[0])
+    budget = planning.Budget.of("1m")
+    assert (budget.text, budget.left) == ("1m", 60.0)
+    now[0] += 45
+    assert budget.left == 15.0, "what the first suite took is gone for the second"
+    now[0] += 45
+    assert budget.left == 0.0
+
+
+def test_slurm_keeps_its_options_for_the_next_suite(tmp_path, monkeypatch):
+    told = []
+
+    class Executor:
+        def __init__(self, *args, **kwargs):
+            pass
+
+        def update_parameters(self, **given):
+            told.append(given)
+
+        def batch(self):
+            return contextlib.nullcontext()
+
+    monkeypatch.setattr(submitit, "AutoExecutor", Executor)
+    engine = Slurm(3, timeout_min=30, slurm_account="me")
+    for _ in range(2):
+        engine.go(Store(tmp_path), [], None, lambda: None)
+    assert told == [{"cpus_per_task": 1, "timeout_min": 30, "slurm_array_parallelism": 3,
+                     "slurm_account": "me"}] * 2  # fmt: skip
 
 
 def test_the_raw_rows_of_a_store_say_what_was_ordered(tmp_path):

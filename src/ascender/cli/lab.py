@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,6 +69,7 @@ def run(
     reported. Stop it, kill it, start it twice: the same command ends with the same table.
     """
     from ascender.lab.bundle import places
+    from ascender.lab.plan import Budget
     from ascender.lab.suite import suite as find
 
     where = None if data_dir is None else str(data_dir)
@@ -76,21 +77,24 @@ def run(
     try:
         check_out(out, folder=True)
         who = _engine(engine, workers, address, slurm)
-        for made, folder in places(find(suite), out, seeds):
-            good &= _run(made, folder, who, budget, where)
-            _show(made, folder, as_json)
+        until = None if budget is None else Budget.of(budget)
+        found = places(find(suite), out, seeds)
+        for made, folder in found:
+            good &= _run(made, folder, who, until, where)
+        _show(found, as_json)
     except KeyboardInterrupt:
         note("stopped; the same command goes on")
         raise typer.Exit(130) from None
-    except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
+    except (ValueError, TypeError, OSError, RuntimeError, ModuleNotFoundError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
     if not good:
         raise typer.Exit(1)
 
 
-def _run(made: Any, folder: Path, who: Any, budget: str | None, where: str | None) -> bool:
-    """A suite's trials, then its costs. Whether nothing failed."""
+def _run(made: Any, folder: Path, who: Any, budget: Any, where: str | None) -> bool:
+    """A suite's trials, those that fit into the budget, or all and then its costs. Whether nothing
+    failed."""
     from ascender.lab import costs
     from ascender.lab.progress import watched
     from ascender.lab.store import Store
@@ -149,17 +153,17 @@ def _setting(text: str) -> tuple[str, str | int]:
     return own, int(value) if value.isdecimal() else value
 
 
-def _planned(made: Any, store: Any, budget: str | None, workers: int, where: str | None) -> Any:
+def _planned(made: Any, store: Any, budget: Any, workers: int, where: str | None) -> Any:
     """What is left to do, within the budget where there is one."""
     left = store.open_trials(made)
     if budget is None:
         return left
-    from ascender.lab.plan import plan, seconds
+    from ascender.lab.plan import plan
     from ascender.train.watch import clock
 
-    planned = plan(made, store, seconds(budget), workers, where, note)
+    planned = plan(made, store, budget.left, workers, where, note)
     fits = sum(run in left for run in planned.runs)
-    note(f"{fits} trials fit into {budget} (about {clock(planned.seconds)})")
+    note(f"{fits} trials fit into {budget.text} (about {clock(planned.seconds)})")
     for line in planned.told():
         note(line)
     return [run for run in left if run in planned.runs]
@@ -181,8 +185,7 @@ def show_table(
         found = places(find(suite), out, seeds, make=False)
     except (ValueError, OSError) as error:
         raise typer.BadParameter(str(error), param_hint="SUITE") from None
-    for made, folder in found:
-        _show(made, folder, as_json)
+    _show(found, as_json)
 
 
 @app.command(epilog="Example: ascender lab report lab/quick --lang both")
@@ -234,28 +237,45 @@ def report(
         typer.echo(f"wrote {path}")
 
 
-def _show(made: Any, folder: Path, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from ascender.lab.judge import cells, compare
+def _show(found: Sequence[tuple[Any, Path]], as_json: bool) -> None:
+    """The table of each suite; as JSON the rows, of several suites by their names."""
+    from ascender.lab.judge import compare
     from ascender.lab.store import Store
 
-    records = Store(folder).records(made)
-    if not records:
-        note("no trial is done yet")
-        return
-    judged = {(c.task, c.variant): c for c in compare(made, records)}
-    if as_json:
-        print_json([
-            {
-                "task": cell.task, "variant": cell.variant, **asdict(cell.summary),
-                "floor": cell.records[0]["floor"],
-                "comparison": asdict(judged[cell.task, cell.variant])
-                if (cell.task, cell.variant) in judged else None,
-            }
-            for cell in cells(records)
-        ])  # fmt: skip
-        return
+    rows = {}
+    for made, folder in found:
+        records = Store(folder).records(made)
+        if not records:
+            note(f"{made.name}: no trial is done yet")
+            continue
+        judged = {(c.task, c.variant): c for c in compare(made, records)}
+        if as_json:
+            rows[made.name] = _rows(records, judged)
+        else:
+            _table(made, records, judged)
+    if rows:
+        print_json(rows if len(found) > 1 else next(iter(rows.values())))
+
+
+def _rows(records: Any, judged: Any) -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    from ascender.lab.judge import cells
+
+    return [
+        {
+            "task": cell.task, "variant": cell.variant, **asdict(cell.summary),
+            "floor": cell.records[0]["floor"],
+            "comparison": asdict(judged[cell.task, cell.variant])
+            if (cell.task, cell.variant) in judged else None,
+        }
+        for cell in cells(records)
+    ]  # fmt: skip
+
+
+def _table(made: Any, records: Any, judged: Any) -> None:
+    from ascender.lab.judge import cells
+
     table = Table(title=f"{made.name}: {made.claim}")
     for name in ("task", "variant", "test, mean ± sd (n)", "floor", f"− {made.baseline} [95%]",
                  "p (Holm)", "verdict"):  # fmt: skip

@@ -174,9 +174,8 @@ class Slurm:
         executor = submitit.AutoExecutor(store.folder / "slurm", cluster=self.cluster)
         more = {"slurm_array_parallelism": self.workers} if self.workers else {}
         executor.update_parameters(
-            cpus_per_task=1, timeout_min=self.options.pop("timeout_min", 240), **more,
-            **self.options,
-        )  # fmt: skip
+            **{"cpus_per_task": 1, "timeout_min": 240, **more, **self.options}
+        )
         runs = list(runs)
         for _ in range(TRIES):
             folder = str(store.folder.resolve())

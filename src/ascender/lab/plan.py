@@ -31,6 +31,22 @@ def seconds(text: str) -> float:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """A time as it was asked for, and when it is over: all suites of a bundle share it."""
+
+    text: str
+    end: float
+
+    @classmethod
+    def of(cls, text: str) -> Budget:
+        return cls(text, time.monotonic() + seconds(text))
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.end - time.monotonic())
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is run, what is left out, and how long it should take."""
 

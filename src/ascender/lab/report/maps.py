@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +10,12 @@ import torch
 from torch import Tensor
 
 from ascender.combine import Parts
+from ascender.insight import load
 from ascender.lab.judge import Record
 from ascender.lab.report.drawing import PAGE, Words
 from ascender.lab.report.study import Study, omega
 from ascender.rules import RULES
-from ascender.train.run import HEADS, Run
+from ascender.train.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +54,7 @@ def maps(study: Study, data_dir: str | None = None) -> Maps:
 def _taken_apart(record: Record, study: Study, data_dir: str | None) -> Maps:
     run = Run(**record["run"])
     task = run.make_task(data_dir)
-    model = _loaded(HEADS[task.head], study.source.model(record["key"]))
+    model = load(study.source.model(record["key"]), say=lambda line: None).model
     batch = next(iter(task.held("test", 1)))
     with torch.no_grad():
         found = model(**task.inputs(batch), labels=batch.labels, output_parts=True)
@@ -69,19 +69,6 @@ def _taken_apart(record: Record, study: Study, data_dir: str | None) -> Maps:
     terms = {t: _cut(getattr(parts, t), head, real) for t in TERMS}
     seen = _tokens(task.tokenizer, batch.inputs.get("input_ids"), len(terms["base"]))
     return Maps(run.task, run.variant, run.seed, record["key"], layer + 1, head + 1, terms, seen)
-
-
-def _loaded(kind: Any, place: Path) -> Any:
-    """Without a bar for a handful of weights."""
-    from transformers.utils import logging
-
-    bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        return kind.from_pretrained(place).eval()
-    finally:
-        if bars:
-            logging.enable_progress_bar()
 
 
 def _real(mask: Tensor | None) -> int:
