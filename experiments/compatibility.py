@@ -1,22 +1,21 @@
 """RQ4: do the rules help beside positions, windows and normalisers as they do alone?"""
 
-from recipes import TASKS
+from recipes import tuned
 
-from ascender.lab import Suite, grid
+from ascender.lab import Suite
 from ascender.lab.verdict import Rule
 
-BESIDE = ["none", "alibi", "t5", "shaw", "learned", "entmax15"]  # the tasks' own is rope
+BESIDE = ["none", "alibi", "entmax15"]  # the tasks' own is rope
 SUITE = Suite(
     name="compatibility",
     claim="The rules help beside any position, window and normaliser as they do alone.",
     claim_ko="규칙은 어떤 위치 표현, 윈도우, 정규화와 함께 써도 단독일 때만큼 도움이 된다.",
-    runs=grid(
-        {name: TASKS[name] for name in ("listops-short", "pylib")},
-        variants=[
+    runs=tuned(
+        ["pylib", "recall"],
+        [
             "vanilla", "ascender", *(f"{v}+{p}" for p in BESIDE for v in ("vanilla", "ascender")),
             "longformer+window=16", "ascender+window=16",
         ],
-        seeds=5,
     ),
     against={
         **{f"ascender+{p}": f"vanilla+{p}" for p in BESIDE},

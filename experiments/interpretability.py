@@ -16,9 +16,9 @@ Row all was chosen after three seeds of grouping with 1000 steps had been seen (
 seeds 0 … 2 of shorter runs of all three tasks were looked at too. Fresh seeds are the evidence.
 """
 
-from recipes import TASKS
+from recipes import tuned
 
-from ascender.lab import Suite, grid
+from ascender.lab import Suite
 from ascender.lab.verdict import Rule
 
 SUITE = Suite(
@@ -27,12 +27,8 @@ SUITE = Suite(
     "vanilla's states do, and its heads take roles on which seeds agree.",
     claim_ko="ASCender의 좌표와 이웃은 기본 모델의 상태보다 토큰의 실제 무리를 더 잘 찾고, 헤드의 "
     "역할은 시드 사이에 일치한다.",
-    runs=grid(
-        {name: TASKS[name] for name in ("grouping", "fewshot-digits", "pylib")},
-        variants=["vanilla", "ascender"],
-        seeds=5,
-    ),
+    runs=tuned(["grouping", "fewshot-digits", "pylib"], ["vanilla", "ascender"]),
     rule=Rule(alpha=0.05, smallest=0.01),
     goals={"grouping": 0.8},
     insight=True,
-)  # fmt: skip
+)

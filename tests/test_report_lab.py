@@ -476,6 +476,27 @@ def test_rows_and_a_suite_are_enough(tiny, tmp_path):
     assert from_store == from_rows
 
 
+def test_rows_count_as_done_and_more_seeds_join_them(tiny, tmp_path):
+    found = suite(TINY)
+    for name, text in raw(read(tiny)).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    store, more = Store(tmp_path), found.with_seeds(3)
+    store.open(found)
+    assert store.open_trials(found) == []
+    store.open(more)
+    new = store.open_trials(more)
+    assert {run.seed for run in new} == {2}
+    done = json.loads((tiny / "trials" / found.runs[0].key / "record.json").read_text("utf-8"))
+    place = store.place(new[0].key)
+    place.mkdir(parents=True)
+    (place / "record.json").write_text(json.dumps({**done, "key": new[0].key}))
+    both = read(tmp_path)
+    assert [r["key"] for r in both.records] == [*(r.key for r in found.runs), new[0].key]
+    assert both.missing == [run.key for run in new[1:]]
+    report(tmp_path, tmp_path, draws=DRAWS)  # into its own folder: the rows grow, the sheet stays
+    assert len((tmp_path / "rows.jsonl").read_text("utf-8").splitlines()) == len(both.records)
+
+
 def test_a_rule_changed_after_the_runs_is_told(tiny):
     found = Study.of(read(tiny, replace(suite(TINY), rule=Rule(alpha=0.5))), DRAWS)
     assert "fixed after them" in found.remarks()[0][0]

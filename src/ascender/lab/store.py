@@ -4,6 +4,7 @@ DIR/suite.json             claim, keys of the trials, the rule and since when it
 DIR/trials/KEY/            a trial's own folder (train.folder): record.json when it is done
 DIR/trials/KEY.error.json  what went wrong, how often
 DIR/trials/KEY.lock        held (flock) by who works on it; the kernel lets go when they die
+DIR/rows.jsonl scores.json records that a report left, without their trials: they count as done
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ascender.train import Run
 from ascender.train.folder import METRICS, RECORD, plain
 
 TRIALS, SHEET = "trials", "suite.json"
+ROWS, SCORES = "rows.jsonl", "scores.json"
 FRESH = 60  # seconds
 TRIES = 2  # a crash is tried once more
 
@@ -90,9 +92,21 @@ class Store:
         """What came out, or None."""
         path = self.place(key) / RECORD
         if not path.exists():
-            return None
+            return self.rows.get(key)
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return found
+
+    @cached_property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """The records that a report left, by key."""
+        path, beside = self.folder / ROWS, self.folder / SCORES
+        if not path.exists():
+            return {}
+        scores = json.loads(beside.read_text("utf-8")) if beside.exists() else {}
+        found = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
+        for r in found:
+            r["test"]["scores"] = scores.get(r["key"], [])
+        return {r["key"]: r for r in found}
 
     def records(self, suite: Suite) -> list[dict[str, Any]]:
         """Of the trials that are done, in the suite's order."""

@@ -23,6 +23,7 @@ from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import Source, raw, read
 from ascender.lab.report.study import DRAWS, Study
 from ascender.lab.report.tables import tables
+from ascender.lab.store import ROWS, SCORES
 from ascender.lab.suite import Suite
 
 __all__ = ["Study", "draw_all", "fill", "read", "report", "several"]
@@ -123,7 +124,7 @@ def _raw(source: Source, out: Path) -> list[Path]:
     """A report into the folder of its store leaves the store's own sheet alone."""
     made = raw(source)
     if out.resolve() == source.folder.resolve():
-        made = {name: text for name, text in made.items() if not (out / name).exists()}
+        made = {name: text for name, text in made.items() if name in (ROWS, SCORES)}
     return [write(out / name, text) for name, text in made.items()]
 
 

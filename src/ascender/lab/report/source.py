@@ -3,7 +3,7 @@
     DIR/suite.json, DIR/trials/KEY/record.json     a store, as the lab leaves it
     DIR/rows.jsonl, DIR/scores.json                what an earlier report wrote: no checkpoints
 
-Both give the same tables.
+Both give the same tables; in a folder that has both, a trial's own record counts.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from typing import Any
 from ascender.lab.costs import FILE, Cost
 from ascender.lab.costs import read as measured
 from ascender.lab.judge import Record
-from ascender.lab.store import SHEET, Store
+from ascender.lab.store import ROWS, SCORES, SHEET, TRIALS, Store
 from ascender.lab.suite import Suite
 from ascender.lab.verdict import Rule
 from ascender.train.folder import MODEL
-
-ROWS, SCORES = "rows.jsonl", "scores.json"
 
 
 @dataclass(frozen=True)
@@ -73,19 +71,14 @@ def read(folder: Path, suite: Suite | None = None) -> Source:
     """From a store, or from the rows of an earlier report."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; expected one of `ascender lab run --out`")
-    rows = folder / ROWS
-    if not rows.exists() and not (folder / SHEET).exists():
+    if not (folder / ROWS).exists() and not (folder / SHEET).exists():
         raise FileNotFoundError(f"{folder} has neither {SHEET} nor {ROWS}; expected one of them")
     sheet, failures = _sheet(folder, suite)
-    if rows.exists():
-        found = _rows(folder)
-        by_key = {r["key"]: r for r in found}
-        keys = sheet.trials or tuple(by_key)
-        records = [by_key[key] for key in keys if key in by_key]
-    else:
-        store = Store(folder)
-        records = [r for r in map(store.record, sheet.trials) if r is not None]
-        failures = {key: f for key in sheet.trials if (f := store.failures(key))}
+    store = Store(folder)
+    keys = sheet.trials or tuple(store.rows)
+    records = [r for r in map(store.record, keys) if r is not None]
+    if (folder / TRIALS).exists():
+        failures = {key: f for key in keys if (f := store.failures(key))}
     if not records:
         raise ValueError(f"{folder} has no finished trial of {sheet.name!r}; expected at least one")
     return Source(sheet, tuple(records), failures, folder, measured(folder)[0])
@@ -110,15 +103,6 @@ def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str
         fixed=ran.fixed if ran and same else "", changed=ran is not None and not same,
     )  # fmt: skip
     return made, failures
-
-
-def _rows(folder: Path) -> list[dict[str, Any]]:
-    path = folder / SCORES
-    scores = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    found = [json.loads(line) for line in (folder / ROWS).read_text("utf-8").splitlines() if line]
-    for r in found:
-        r["test"]["scores"] = scores.get(r["key"], [])
-    return found
 
 
 def raw(source: Source) -> dict[str, str]:
