@@ -1,9 +1,9 @@
-"""Figure 5: how does quality hold as the text grows? A needle in 256 to 2048 tokens."""
+"""Figure 5: how does quality hold as the text grows? A needle in 128 to 512 tokens."""
 
 from ascender.lab import Suite, grid
 from ascender.lab.verdict import Rule
 
-LENGTHS = (256, 512, 1024, 2048)
+LENGTHS = (128, 256, 512)
 SUITE = Suite(
     name="length",
     claim="ASCender keeps its quality over longer texts than vanilla does.",
@@ -12,8 +12,8 @@ SUITE = Suite(
         run
         for n in LENGTHS
         for run in grid(
-            {"needle": {"steps": 1000, "batch": 16, "every": 200, "options": {"length": n}}},
-            variants=["vanilla", "vanilla+alibi", "ascender", "fast", "fast+window=128"],
+            {"needle": {"steps": 600, "batch": 16, "every": 100, "options": {"length": n}}},
+            variants=["vanilla", "vanilla+alibi", "ascender", "fast+window=64"],
             seeds=3,
         )
     ),

@@ -1,16 +1,74 @@
-"""Everything that the paper claims: all suites, one set of trials.
+"""Everything that the paper claims: all suites, one set of trials, and how each claim is tested.
 
 ascender lab run paper --out lab/paper --data-dir data
 ascender lab report lab/paper --lang both
 """
 
-from ascender.lab import Bundle
+from ascender.lab import Bundle, Claim
 
 SUITE = Bundle(
     name="paper",
-    claim="RQ1 to RQ4, the ablations and the lengths, with one set of trials.",
-    claim_ko="RQ1–RQ4, 절제 실험, 길이 실험을 하나의 시행 집합으로.",
+    claim="RQ1 to RQ4, ablations, lengths and the first trials again, with one set of trials.",
+    claim_ko="RQ1–RQ4, 절제 실험, 길이 실험, 첫 시험의 재현을 하나의 시행 집합으로.",
     suites=(
-        "accuracy", "efficiency", "interpretability", "compatibility", "ablation", "length",
+        "accuracy", "first", "efficiency", "interpretability", "compatibility", "ablation",
+        "length",
+    ),
+    claims=(
+        Claim(
+            "ASCender is more accurate than vanilla attention (wins on most tasks, loses on none).",
+            "ASCender가 기본 어텐션보다 정확하다(과제 대부분에서 우세, 열세 없음).",
+            "accuracy", "wins",
+        ),
+        Claim(
+            "Up to +8.3% accuracy (a win by 0.083 on some task).",
+            "정확도 최대 +8.3% (어떤 과제에서 0.083 이상의 우세).",
+            "accuracy", "gain", {"at_least": 0.083},
+        ),
+        Claim(
+            "It learns in fewer steps (every goal, every seed).",
+            "더 적은 스텝에 배운다(모든 목표, 모든 시드).",
+            "accuracy", "faster",
+        ),
+        Claim(
+            "The first trials hold: 90% on few-shot digits in fewer steps (every seed).",
+            "첫 시험이 재현된다: few-shot 숫자 90%에 더 적은 스텝(모든 시드).",
+            "first", "faster",
+        ),
+        Claim(
+            "It is not the parameters: it beats vanilla with as many.",
+            "매개변수 덕분이 아니다: 매개변수 수가 같은 기본 어텐션보다 낫다.",
+            "accuracy", "beats", {"control": "matched"},
+        ),
+        Claim(
+            "It is the neighbours: it beats itself with random ones.",
+            "이웃 덕분이다: 이웃을 무작위로 뽑은 자신보다 낫다.",
+            "accuracy", "beats", {"control": "shuffled"},
+        ),
+        Claim(
+            "All three rules contribute (each, left out, costs something on some task).",
+            "세 규칙이 모두 기여한다(어느 것을 빼도 어떤 과제에서 나빠진다).",
+            "ablation", "each",
+        ),
+        Claim(
+            "−21% attention FLOPs at equal quality (not inferior by 0.01 on every task).",
+            "같은 성능에서 어텐션 FLOPs −21% (모든 과제에서 0.01 한계로 비열등).",
+            "efficiency", "cheaper", {"saving": 0.21},
+        ),
+        Claim(
+            "Readable clusters: z and neighbours find true groups better than vanilla's states.",
+            "읽을 수 있는 군집: z와 이웃이 기본 모델의 상태보다 실제 무리를 더 잘 찾는다.",
+            "interpretability", "groups",
+        ),
+        Claim(
+            "Heads take roles (seeds agree on how heads of a layer differ, on most tasks).",
+            "헤드가 역할을 나눠 맡는다(한 층의 헤드 차이가 과제 대부분에서 시드 사이에 일치).",
+            "interpretability", "roles",
+        ),
+        Claim(
+            "Orthogonal to positions and kernels: it helps beside each as it does alone.",
+            "위치 표현, 커널과 직교한다: 함께 써도 단독일 때처럼 도움이 된다.",
+            "compatibility", "beside",
+        ),
     ),
 )  # fmt: skip

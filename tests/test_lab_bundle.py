@@ -107,7 +107,7 @@ def test_nothing_to_report_is_said(tmp_path):
         (tmp_path / name).mkdir()
         cases.store(tmp_path / name, [], name=name)
     with pytest.raises(ValueError, match="no finished trial in"):
-        several([tmp_path / "one", tmp_path / "two"], tmp_path / "report")
+        several(tmp_path, tmp_path / "report")
 
 
 def test_costs_are_counted_on_what_runs(tmp_path):

@@ -239,7 +239,7 @@ def test_the_frontier_is_what_nothing_beats(higher):
 # --- files
 
 
-ON_DEMAND = {"inferiority", "costs"}  # where a suite has a margin, or asks for costs
+ON_DEMAND = {"inferiority", "costs", "claims"}  # of a margin, of costs asked for, of a bundle
 
 
 def test_every_file_is_there(made):

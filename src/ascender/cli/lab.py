@@ -221,8 +221,8 @@ def report(
         made = None if suite is None else find(suite)
         if into:
             paths = [fill(path, folder, lang) for path in into]
-        elif suites := inside(folder):
-            paths = several(suites, out or folder / "report", lang, where)
+        elif inside(folder):
+            paths = several(folder, out or folder / "report", lang, where)
         else:
             paths = make(folder, out or folder / "report", made, lang, where)
     except (ValueError, OSError, ModuleNotFoundError) as error:

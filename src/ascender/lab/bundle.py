@@ -3,25 +3,45 @@ done once.
 
 DIR/trials/KEY/            every trial, once
 DIR/NAME/suite.json        a suite's own sheet; DIR/NAME/trials is a link to DIR/trials
+DIR/claims.json            what is claimed, how it is tested, and since when that stands
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
+from ascender.files import write
 from ascender.lab.store import SHEET, TRIALS
 from ascender.lab.suite import Suite, suite
+
+CLAIMS = "claims.json"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a paper, and how one of the suites tests it (lab.report.claims)."""
+
+    text: str
+    text_ko: str
+    suite: str
+    test: str
+    given: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """Suites by name, in the order in which they are run."""
+    """Suites by name, in the order in which they are run, and what they are to show."""
 
     name: str
     claim: str
     suites: tuple[str, ...]
     claim_ko: str = ""
+    claims: tuple[Claim, ...] = ()
 
     def made(self) -> list[Suite]:
         found = [suite(name) for name in self.suites]
@@ -40,6 +60,8 @@ def places(
     if (out / SHEET).exists():
         raise ValueError(f"{out} holds a single suite; expected a new folder for {made.name!r}")
     found = []
+    if make and made.claims:
+        _write_down(made, out)
     for one in made.made():
         link = out / one.name / TRIALS
         if make and not link.exists():
@@ -48,6 +70,25 @@ def places(
             link.symlink_to(Path("..") / TRIALS, target_is_directory=True)
         found.append((one if seeds is None else one.with_seeds(seeds), link.parent))
     return found
+
+
+def _write_down(made: Bundle, out: Path) -> None:
+    """The claims and since when they stand."""
+    asked = [asdict(claim) for claim in made.claims]
+    there = json.loads((out / CLAIMS).read_text("utf-8")) if (out / CLAIMS).exists() else {}
+    if there.get("claims") != asked:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        sheet = {"name": made.name, "fixed": now, "claims": asked}
+        write(out / CLAIMS, json.dumps(sheet, ensure_ascii=False, indent=1))
+
+
+def claimed(folder: Path) -> tuple[str, tuple[Claim, ...]]:
+    """(the bundle's name, its claims) as they are written in a folder; none where nothing is."""
+    path = folder / CLAIMS
+    if not path.exists():
+        return "", ()
+    sheet = json.loads(path.read_text(encoding="utf-8"))
+    return sheet["name"], tuple(Claim(**one) for one in sheet["claims"])
 
 
 def inside(folder: Path) -> list[Path]:

@@ -10,19 +10,21 @@ OUT/rows.jsonl scores.json suite.json   the raw rows: `ascender lab report OUT` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ascender.files import write
+from ascender.lab.bundle import CLAIMS, claimed, inside
 from ascender.lab.report import drawing, figures, heads, maps, margins, table, words
 from ascender.lab.report import several as overviews
+from ascender.lab.report.claims import claims
 from ascender.lab.report.insight import insight_tables, measured
 from ascender.lab.report.methods import methods
 from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import Source, raw, read
 from ascender.lab.report.study import DRAWS, Study
-from ascender.lab.report.tables import tables
+from ascender.lab.report.tables import summary, tables
 from ascender.lab.store import ROWS, SCORES
 from ascender.lab.suite import Suite
 
@@ -45,21 +47,36 @@ def report(
 
 
 def several(
-    folders: Sequence[Path], out: Path, lang: str = "en", data_dir: str | None = None,
-    draws: int = DRAWS,
-) -> list[Path]:  # fmt: skip
-    """A report for each suite that has a finished trial, and a page that leads to them."""
-    studies, paths = [], []
-    for folder in folders:
+    folder: Path, out: Path, lang: str = "en", data_dir: str | None = None, draws: int = DRAWS
+) -> list[Path]:
+    """Of a bundle's folder: a report for each suite that has a finished trial, its claims and what
+    came out, and a page that leads to them."""
+    studies = studied(folder, draws)
+    paths = [
+        path
+        for name, study in studies.items()
+        for path in written(study, out / name, lang, data_dir)
+    ]
+    _, asked = claimed(folder)
+    judged = claims(asked, studies) if asked else None
+    if judged:
+        paths.append(write(out / CLAIMS, (folder / CLAIMS).read_text(encoding="utf-8")))
+        paths += _table_files(judged, out, lang)
+    return [*paths, overviews.keep(list(studies.values()), judged, out, lang)]
+
+
+def studied(folder: Path, draws: int = DRAWS) -> dict[str, Study]:
+    """The suites of a bundle's folder that have a finished trial, by name."""
+    studies = {}
+    for place in inside(folder):
         try:
-            study = Study.of(read(folder), draws)
+            study = Study.of(read(place), draws)
         except ValueError:
             continue
-        studies.append(study)
-        paths += written(study, out / study.sheet.name, lang, data_dir)
+        studies[study.sheet.name] = study
     if not studies:
-        raise ValueError(f"no finished trial in {', '.join(map(str, folders))}")
-    return [*paths, overviews.keep(studies, out, lang)]
+        raise ValueError(f"no finished trial in {folder}")
+    return studies
 
 
 def written(study: Study, out: Path, lang: str, data_dir: str | None) -> list[Path]:
@@ -68,11 +85,7 @@ def written(study: Study, out: Path, lang: str, data_dir: str | None) -> list[Pa
     written = _raw(study.source, out)
     made = all_tables(study)
     for one in made:
-        written.append(write(out / "tables" / f"{one.name}.csv", table.as_csv(one)))
-        for each in both:
-            name = f"{one.name}{_ending(each)}"
-            written.append(write(out / "tables" / f"{name}.md", table.markdown(one, each)))
-            written.append(write(out / "tables" / f"{name}.tex", table.latex(one, each)))
+        written += _table_files(one, out, lang)
     for each in both:
         written.append(write(out / f"methods{_ending(each)}.md", methods(study, each)))
     drawn, left_out, paths = draw_all(study, out / "figures", lang, data_dir)
@@ -82,10 +95,20 @@ def written(study: Study, out: Path, lang: str, data_dir: str | None) -> list[Pa
     return [*written, write(out / "index.html", text)]
 
 
+def _table_files(one: table.Table, out: Path, lang: str) -> list[Path]:
+    paths = [write(out / "tables" / f"{one.name}.csv", table.as_csv(one))]
+    for each in words.langs(lang):
+        name = f"{one.name}{_ending(each)}"
+        paths.append(write(out / "tables" / f"{name}.md", table.markdown(one, each)))
+        paths.append(write(out / "tables" / f"{name}.tex", table.latex(one, each)))
+    return paths
+
+
 def all_tables(study: Study) -> list[table.Table]:
     """Of the records, of what was measured of the models, and of costs at length."""
-    costly = (margins.inferiority(study), margins.costs(study))
+    brief, costly = summary(study), (margins.inferiority(study), margins.costs(study))
     return [
+        *([brief] if brief.rows else []),
         *tables(study),
         *(one for one in costly if one.rows),
         *insight_tables(measured(study), study.sheet.baseline, study.sheet.rule),
@@ -97,20 +120,34 @@ MARK = re.compile(r"(<!-- lab: (\S+) (\S+) -->\n)(.*?)(<!-- /lab -->)", re.DOTAL
 
 def fill(path: Path, folder: Path, lang: str = "en", draws: int = DRAWS) -> Path:
     """Bring the tables of a document up to date: those between <!-- lab: SUITE TABLE --> and
-    <!-- /lab --> that are of this suite."""
-    study = Study.of(read(folder, None), draws)
-    made = {one.name: one for one in all_tables(study)}
+    <!-- /lab --> that are of this suite, or of the suites and the claims of a bundle's folder."""
     text = path.read_text(encoding="utf-8")
-    asked = [name for _, suite, name, _, _ in MARK.findall(text) if suite == study.sheet.name]
-    lacks = [name for name in asked if name not in made]
-    if lacks or not asked:
-        wants = ", ".join(lacks) or f"nothing (no line <!-- lab: {study.sheet.name} TABLE -->)"
-        raise ValueError(f"{path} asks for {wants}; this suite makes {', '.join(made)}")
+    asked = [(suite, name) for _, suite, name, _, _ in MARK.findall(text)]
+    whole, of = claimed(folder)
+    if inside(folder):
+        studies = studied(folder, draws)
+    else:
+        study = Study.of(read(folder, None), draws)
+        studies = {study.sheet.name: study}
+    made = {
+        (suite, one.name): one
+        for suite, study in studies.items()
+        if any(name == suite for name, _ in asked)
+        for one in all_tables(study)
+    }
+    if of:
+        made[whole, "claims"] = claims(of, studies)
+    mine = [(suite, name) for suite, name in asked if suite in (whole, *studies)]
+    lacks = [" ".join(one) for one in mine if one not in made]
+    if lacks or not mine:
+        wants = ", ".join(lacks) or f"nothing (no line <!-- lab: {next(iter(studies))} TABLE -->)"
+        there = ", ".join(" ".join(one) for one in made) or ", ".join(studies)
+        raise ValueError(f"{path} asks for {wants}; there is {there}")
 
     def put(mark: re.Match[str]) -> str:
-        if mark[2] != study.sheet.name:
+        if (mark[2], mark[3]) not in made:
             return mark[0]
-        _, _, text = table.markdown(made[mark[3]], lang).partition("\n\n")  # without its heading
+        _, _, text = table.markdown(made[mark[2], mark[3]], lang).partition("\n\n")  # no heading
         return f"{mark[1]}{text.strip()}\n{mark[5]}"
 
     return write(path, MARK.sub(put, text))

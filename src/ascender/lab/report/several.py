@@ -10,12 +10,14 @@ from ascender.files import write
 from ascender.lab.report import words
 from ascender.lab.report.page import SUMS, template
 from ascender.lab.report.study import Study
+from ascender.lab.report.table import Table, as_html
 
 TEMPLATE = "several.html.j2"
 
 
-def overview(studies: Sequence[Study], lang: str) -> str:
-    """A row a suite: its claim, how far it is, verdicts of the variant with the rules."""
+def overview(studies: Sequence[Study], judged: Table | None, lang: str) -> str:
+    """What came out of the claims; then a row a suite: its claim, how far it is, verdicts of the
+    variant with the rules."""
     both = words.langs(lang)
     rows: list[dict[str, Any]] = []
     for study in studies:
@@ -28,8 +30,14 @@ def overview(studies: Sequence[Study], lang: str) -> str:
         })  # fmt: skip
     said = {name: [words.pick(pair, one) for one in both] for name, pair in words.PAGE.items()}
     verdicts = {v: [words.pick(words.VERDICTS[v], one) for one in both] for v in SUMS}
-    return template(TEMPLATE).render(langs=both, say=said, rows=rows, sums=SUMS, verdicts=verdicts)
+    top = {} if judged is None else {
+        "claims": as_html(judged, both, lambda key: 0),
+        "title": [judged.title(one) for one in both], "note": [judged.note(one) for one in both],
+    }  # fmt: skip
+    return template(TEMPLATE).render(
+        langs=both, say=said, rows=rows, sums=SUMS, verdicts=verdicts, top=top
+    )
 
 
-def keep(studies: Sequence[Study], out: Path, lang: str) -> Path:
-    return write(out / "index.html", overview(studies, lang))
+def keep(studies: Sequence[Study], judged: Table | None, out: Path, lang: str) -> Path:
+    return write(out / "index.html", overview(studies, judged, lang))

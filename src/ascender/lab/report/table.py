@@ -12,7 +12,8 @@ from typing import Any
 
 from ascender.lab.report.words import COLUMNS, NOTES, TITLES, VERDICTS, pick
 
-NAMES = ("task", "variant", "metric", "of", "role", "against")  # columns of words: set left
+# columns of words: set left
+NAMES = ("task", "variant", "metric", "of", "role", "against", "paper_claim", "suite", "ground")
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,13 @@ class Cell:
     text   as it is read; a verdict's name is translated
     keys   of the trials behind it
     data   the numbers in full, for CSV
+    ko     as it is read in Korean, where that differs
     """
 
     text: str
     keys: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+    ko: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,15 @@ class Table:
 
     def texts(self, lang: str) -> list[list[str]]:
         return [
-            [_said(c, cell.text, lang) for c, cell in zip(self.columns, row, strict=True)]
+            [_said(c, cell, lang) for c, cell in zip(self.columns, row, strict=True)]
             for row in self.rows
         ]
 
 
-def _said(column: str, text: str, lang: str) -> str:
-    return pick(VERDICTS[text], lang) if column == "verdict" and text in VERDICTS else text
+def _said(column: str, cell: Cell, lang: str) -> str:
+    if column == "verdict" and cell.text in VERDICTS:
+        return pick(VERDICTS[cell.text], lang)
+    return cell.ko if lang == "ko" and cell.ko else cell.text
 
 
 def markdown(table: Table, lang: str) -> str:

@@ -71,6 +71,23 @@ def keys(*cells: Of | None, seeds: Sequence[int] | None = None) -> tuple[str, ..
     )  # fmt: skip
 
 
+def summary(study: Study) -> Table:
+    """A row a task: the baseline, the variant with the rules, and their difference."""
+    columns = ("task", "metric", "floor", "n", "base_test", "test", "difference", "p", "delta", "d",
+               "verdict")  # fmt: skip
+    rows = []
+    for cell in study.cells:
+        base = study.base_of(cell)
+        if cell.variant != study.ruled() or base is None or base is cell:
+            continue
+        rows.append((
+            Cell(cell.task), Cell(_metric(cell), keys(cell)), _floor(cell),
+            Cell(str(cell.summary.n), keys(cell)), mean_cell(base.summary, keys(base)),
+            mean_cell(cell.summary, keys(cell)), *_judged(study, cell),
+        ))  # fmt: skip
+    return _table("summary", columns, rows, study)
+
+
 def accuracy(study: Study) -> Table:
     """Test scores, their floor, and the difference from the baseline."""
     columns = ["task", "variant", "metric", "test", "n", "interval", "floor", "difference", "p",

@@ -5,6 +5,14 @@ from __future__ import annotations
 LANGS = ("en", "ko", "both")
 
 TITLES: dict[str, dict[str, str]] = {
+    "claims": {
+        "en": "Claims and verdicts",
+        "ko": "주장과 판정",
+    },
+    "summary": {
+        "en": "With the rules and without",
+        "ko": "규칙이 있을 때와 없을 때",
+    },
     "accuracy": {
         "en": "Quality by task and variant",
         "ko": "과제와 변형별 성능",
@@ -52,6 +60,22 @@ TITLES: dict[str, dict[str, str]] = {
 }
 
 NOTES: dict[str, dict[str, str]] = {
+    "claims": {
+        "en": "Each claim has a test that was written down before the runs (experiments/paper.py); "
+        "not testable: there is nothing to test it on at this scale. Trials: done, of all where "
+        "some are missing.",
+        "ko": "각 주장의 검정은 실행 전에 정해 두었다(experiments/paper.py). 검정 불가는 이 "
+        "규모에서 검정할 대상이 없다는 뜻이다. 시행은 끝난 수이며, 빠진 것이 있으면 전체 수를 "
+        "함께 적었다.",
+    },
+    "summary": {
+        "en": "Test scores over seeds, mean ± standard deviation; the difference is paired by "
+        "seed, with its 95% t interval; p is adjusted by Holm over all comparisons of the suite. "
+        "The floor is what the best guess gets that does not look at the input.",
+        "ko": "시드별 시험 점수, 평균 ± 표준편차. 차이는 같은 시드끼리 짝지어 95% t 구간과 함께 "
+        "적었고, p는 실험군 전체 비교에 대해 홀름 방법으로 보정했다. 바닥은 입력을 보지 않는 "
+        "최선의 추측이 얻는 점수이다.",
+    },
     "accuracy": {
         "en": "Test scores over seeds: mean ± standard deviation, 95% t interval. Differences are "
         "paired by seed; p is of the paired t test, adjusted by Holm over all comparisons of the "
@@ -161,6 +185,11 @@ NOTES: dict[str, dict[str, str]] = {
 }
 
 COLUMNS: dict[str, tuple[str, str]] = {
+    "paper_claim": ("claim", "주장"),
+    "suite": ("suite", "실험군"),
+    "trials": ("trials", "시행"),
+    "ground": ("what was found", "근거"),
+    "base_test": ("{baseline}", "{baseline}"),
     "task": ("task", "과제"),
     "variant": ("variant", "변형"),
     "metric": ("metric", "지표"),
@@ -234,6 +263,9 @@ VERDICTS: dict[str, tuple[str, str]] = {
     "baseline": ("baseline", "기준"),
     "not_inferior": ("not inferior", "비열등"),
     "unproven": ("unproven", "미입증"),
+    "supported": ("supported", "지지됨"),
+    "not_supported": ("not supported", "지지되지 않음"),
+    "not_testable": ("not testable at this scale", "이 규모에서 검정 불가"),
 }
 
 FIGURES: dict[str, dict[str, str]] = {
