@@ -33,7 +33,7 @@ TASKS = {
     "mrpc": {
         "steps": 200, "batch": 32, "every": 50, "options": {"length": 96, "tokenizer": "bpe:2048"},
     },
-    "lra-text": {"steps": 300, "batch": 16, "every": 50, "options": {"length": 256, "held": 500}},
+    "lra-text": {"steps": 400, "batch": 16, "every": 50, "options": {"length": 256, "held": 500}},
     "fashion-mnist": {"steps": 400, "batch": 32, "every": 100},
 }  # fmt: skip
 RATES = {name: (1e-3, 1e-3) for name in TASKS}  # vanilla's, ASCender's

@@ -273,6 +273,8 @@ def test_reviews_by_bytes(tmp_path):
     few = task("lra-text", data_dir=str(tmp_path), length=100, held=4)
     assert [few.rows(s) for s in ("train", "validation", "test")] == [45, 4, 4]
     assert few.examples["test"] == made.examples["test"][:8:2]
+    most = task("lra-text", data_dir=str(tmp_path), length=100, held=6)
+    assert [made.examples["test"].index(e) for e in most.examples["test"]] == [0, 1, 3, 4, 6, 7]
     with pytest.raises(ValueError, match="held = 0; expected at least 1"):
         task("lra-text", data_dir=str(tmp_path), held=0)
     with pytest.raises(ValueError, match="length = 5000; expected a number from 16 to 4096"):

@@ -47,8 +47,8 @@ class LraText(TextClasses):
         self.part(train, test, tokenizer, length, most=4096)
         for split in ("validation", "test") if held is not None else ():
             all_of = self.examples[split]
-            step = max(1, len(all_of) // (held or 1))
-            self.examples[split] = all_of[::step][:held]
+            n = min(held or 0, len(all_of))
+            self.examples[split] = [all_of[i * len(all_of) // n] for i in range(n)]
 
 
 class LraRetrieval(TextClasses):
