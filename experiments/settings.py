@@ -25,6 +25,7 @@ def rates(variant):
 SUITE = Suite(
     name="settings",
     claim="None: this suite chooses learning rates.",
+    tuning=True,
     claim_ko="없음: 학습률을 고르기 위한 묶음이다.",
     runs=(*rates("vanilla"), *rates("ascender")),
 )

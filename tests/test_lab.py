@@ -308,6 +308,12 @@ def test_the_command(tiny, tmp_path):
     shown = runner.invoke(app, ["lab", "show", str(tiny), "--out", str(tmp_path / "lab"), "--json"])
     found = json.loads(shown.stdout)
     assert [(cell["variant"], cell["n"]) for cell in found] == [("vanilla", 2), ("ascender", 2)]
+    made = suite(str(tiny))
+    best = [r["validation"] for r in Store(tmp_path / "lab").records(made)]
+    tiny.write_text(tiny.read_text().replace('name="tiny",', 'name="tiny", tuning=True,'))
+    shown = runner.invoke(app, ["lab", "show", str(tiny), "--out", str(tmp_path / "lab"), "--json"])
+    tuned = json.loads(shown.stdout)
+    assert tuned[0]["mean"] == pytest.approx((best[0] + best[2]) / 2), "settings are not chosen"
     listed = runner.invoke(app, ["lab", "list", "--json"])
     assert json.loads(listed.stdout)["quick"]["trials"] == 30
     for bad, said in (

@@ -245,6 +245,8 @@ def _show(found: Sequence[tuple[Any, Path]], as_json: bool) -> None:
     rows = {}
     for made, folder in found:
         records = Store(folder).records(made)
+        if made.tuning:
+            records = [{**r, "test": {"value": r["validation"], "scores": []}} for r in records]
         if not records:
             note(f"{made.name}: no trial is done yet")
             continue
@@ -277,7 +279,8 @@ def _table(made: Any, records: Any, judged: Any) -> None:
     from ascender.lab.judge import cells
 
     table = Table(title=f"{made.name}: {made.claim}")
-    for name in ("task", "variant", "test, mean ± sd (n)", "floor", f"− {made.baseline} [95%]",
+    scored = "validation" if made.tuning else "test"
+    for name in ("task", "variant", f"{scored}, mean ± sd (n)", "floor", f"− {made.baseline} [95%]",
                  "p (Holm)", "verdict"):  # fmt: skip
         table.add_column(name)
     for cell in cells(records):

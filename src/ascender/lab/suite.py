@@ -34,6 +34,7 @@ class Suite:
     goals             quality, by task, for the steps, tokens and seconds to reach it
     costs             what is measured of layers at length, after the trials (lab.costs)
     insight           whether every trained model is measured (insight.measure) for its record
+    tuning            whether it chooses settings: shown with validation scores, never the test's
     """
 
     name: str
@@ -46,6 +47,7 @@ class Suite:
     against: Mapping[str, str] = field(default_factory=dict)
     costs: Costs | None = None
     insight: bool = False
+    tuning: bool = False
 
     def __post_init__(self) -> None:
         keys = [run.key for run in self.runs]
