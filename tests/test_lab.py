@@ -313,7 +313,7 @@ def test_the_command(tiny, tmp_path):
     tiny.write_text(tiny.read_text().replace('name="tiny",', 'name="tiny", tuning=True,'))
     shown = runner.invoke(app, ["lab", "show", str(tiny), "--out", str(tmp_path / "lab"), "--json"])
     tuned = json.loads(shown.stdout)
-    assert tuned[0]["mean"] == pytest.approx((best[0] + best[2]) / 2), "settings are not chosen"
+    assert tuned[0]["mean"] == pytest.approx((best[0] + best[2]) / 2), "of validation"
     listed = runner.invoke(app, ["lab", "list", "--json"])
     assert json.loads(listed.stdout)["quick"]["trials"] == 30
     for bad, said in (
