@@ -13,18 +13,18 @@ from ascender.lab.verdict import Rule
 
 TASKS = ["distinct", "grouping", "recall", "pylib"]
 TRIED = [
-    "ascender", "ascender+omega=0.5", "shared", "raw", "ungated", "ascender+k=4",
-    "ascender+k=[4,8,16,32]", "reuse",
+    "ascender", "ascender+omega=0.5", "shared", "raw", "ascender+k=4", "ascender+k=[4,8,16,32]",
 ]  # fmt: skip
 SEEDS = (10, 11)
 
 once = tuned(TASKS, ["vanilla", *TRIED], seeds=1)
+more = [replace(run, schedule="constant") for run in once if run.variant == "ascender"]
 SUITE = Suite(
     name="choices",
     claim="None: this suite chooses defaults.",
     tuning=True,
     claim_ko="없음: 기본값을 고르기 위한 묶음이다.",
     baseline="ascender",
-    runs=tuple(replace(run, seed=seed) for seed in SEEDS for run in once),
+    runs=tuple(replace(run, seed=seed) for seed in SEEDS for run in (*once, *more)),
     rule=Rule(alpha=0.05, smallest=0.005),
 )
