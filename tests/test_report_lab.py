@@ -628,12 +628,21 @@ def test_errors_teach(tiny, tmp_path, words, said):
     assert said in run.output
 
 
-@pytest.mark.parametrize(("page", "lang"), [("README.md", "en"), ("README.ko.md", "ko")])
-def test_the_readme_has_the_table_of_its_rows(page, lang, tmp_path):
-    whole = (ROOT / page).read_text(encoding="utf-8")
-    (tmp_path / page).write_text(whole.replace("0.3347", "0.9999"), encoding="utf-8")
-    fill(tmp_path / page, ROOT / "docs/lab/quick", lang)
-    assert (tmp_path / page).read_text(encoding="utf-8") == whole
+PAGES = [("README.md", "en"), ("README.ko.md", "ko"), ("docs/results.md", "en"),
+         ("docs/reproducing.md", "en")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "lang"), PAGES)
+def test_documents_have_the_tables_of_their_rows(page, lang, tmp_path):
+    whole, copy = (ROOT / page).read_text(encoding="utf-8"), tmp_path / "copy.md"
+    bare = re.sub(r"(<!-- lab: \S+ \S+ -->\n).*?(<!-- /lab -->)", r"\1\2", whole, flags=re.S)
+    assert len(bare) < len(whole)
+    copy.write_text(bare, encoding="utf-8")
+    fill(copy, ROOT / "docs/lab", lang, draws=DRAWS)
+    assert copy.read_text(encoding="utf-8") == whole
+
+
+def test_a_document_that_asks_for_nothing(tmp_path):
     (tmp_path / "none.md").write_text("nothing")
     with pytest.raises(ValueError, match=r"asks for nothing \(no line <!-- lab: quick TABLE -->"):
         fill(tmp_path / "none.md", ROOT / "docs/lab/quick")
