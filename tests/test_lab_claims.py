@@ -214,7 +214,7 @@ def test_a_bundle_is_reported_with_its_claims(tmp_path):
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "It &lt;wins&gt;." in page
     assert "지지됨" in page
-    assert "not testable at this scale" in page
+    assert "not run yet" in page
     assert json.loads((out / "claims.json").read_text())["fixed"] == "2001-01-01T00:00:00Z"
     assert "| supported |" in (out / "tables" / "claims.md").read_text()
     again = several(out, tmp_path / "again", lang="both", draws=DRAWS)  # from rows alone

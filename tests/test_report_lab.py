@@ -19,7 +19,18 @@ from typer.testing import CliRunner
 
 import lab_cases as cases
 from ascender.cli import app
-from ascender.lab.report import DRAW, Study, drawing, figures, fill, heads, maps, read, report
+from ascender.lab.report import (
+    DRAW,
+    Study,
+    all_tables,
+    drawing,
+    figures,
+    fill,
+    heads,
+    maps,
+    read,
+    report,
+)  # fmt: skip
 from ascender.lab.report.methods import ITEMS, methods
 from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import raw
@@ -239,7 +250,7 @@ def test_the_frontier_is_what_nothing_beats(higher):
 # --- files
 
 
-ON_DEMAND = {"inferiority", "costs", "claims"}  # of a margin, of costs asked for, of a bundle
+ON_DEMAND = {"inferiority", "costs", "claims", "tuning"}  # of suites that ask for them
 
 
 def test_every_file_is_there(made):
@@ -495,6 +506,14 @@ def test_rows_count_as_done_and_more_seeds_join_them(tiny, tmp_path):
     assert both.missing == [run.key for run in new[1:]]
     report(tmp_path, tmp_path, draws=DRAWS)  # into its own folder: the rows grow, the sheet stays
     assert len((tmp_path / "rows.jsonl").read_text("utf-8").splitlines()) == len(both.records)
+
+
+def test_a_suite_that_tunes_shows_no_test_score(tiny, tmp_path):
+    found = Study.of(read(tiny, replace(suite(TINY), tuning=True)), DRAWS)
+    (made,) = all_tables(found)
+    assert made.name == "tuning"
+    best = [r["validation"] for r in read(tiny).records]
+    assert made.rows[0][4].data["mean"] == pytest.approx(np.mean([best[0], best[2]]))
 
 
 def test_a_rule_changed_after_the_runs_is_told(tiny):

@@ -239,14 +239,14 @@ def report(
 
 def _show(found: Sequence[tuple[Any, Path]], as_json: bool) -> None:
     """The table of each suite; as JSON the rows, of several suites by their names."""
-    from ascender.lab.judge import compare
+    from ascender.lab.judge import compare, on_validation
     from ascender.lab.store import Store
 
     rows = {}
     for made, folder in found:
-        records = Store(folder).records(made)
+        records: list[Any] = Store(folder).records(made)
         if made.tuning:
-            records = [{**r, "test": {"value": r["validation"], "scores": []}} for r in records]
+            records = [on_validation(r) for r in records]
         if not records:
             note(f"{made.name}: no trial is done yet")
             continue

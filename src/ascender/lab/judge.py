@@ -107,6 +107,11 @@ def curve(record: Record, unit: str) -> list[tuple[float, float]]:
     return [(point["step"] * scale[unit], point["value"]) for point in record["curve"]]
 
 
+def on_validation(record: Record) -> Record:
+    """As a suite that tunes sees it: the test's score is not there."""
+    return {**record, "test": {"value": record["validation"], "scores": []}}
+
+
 def told_apart(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
     """Records whose task carries what else differs between runs of one variant and seed, such as
     "distinct (crowd=32)"; and the task that each such name stands for."""

@@ -58,7 +58,8 @@ class Store:
         write(sheet, json.dumps({
             "name": suite.name, "claim_ko": suite.claim_ko, "key": suite.key, **judged,
             "fixed": there.get("fixed", now) if stands else now,
-            "insight": suite.insight, "trials": [run.key for run in suite.runs],
+            "insight": suite.insight, "tuning": suite.tuning,
+            "trials": [run.key for run in suite.runs],
         }, ensure_ascii=False, indent=1))  # fmt: skip
 
     @cached_property

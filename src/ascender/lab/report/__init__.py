@@ -24,7 +24,7 @@ from ascender.lab.report.methods import methods
 from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import Source, raw, read
 from ascender.lab.report.study import DRAWS, Study
-from ascender.lab.report.tables import summary, tables
+from ascender.lab.report.tables import summary, tables, tuning
 from ascender.lab.store import ROWS, SCORES
 from ascender.lab.suite import Suite
 
@@ -105,7 +105,10 @@ def _table_files(one: table.Table, out: Path, lang: str) -> list[Path]:
 
 
 def all_tables(study: Study) -> list[table.Table]:
-    """Of the records, of what was measured of the models, and of costs at length."""
+    """Of the records, of what was measured of the models, and of costs at length; of a suite that
+    tunes only what it may look at."""
+    if study.sheet.tuning:
+        return [tuning(study)]
     brief, costly = summary(study), (margins.inferiority(study), margins.costs(study))
     return [
         *([brief] if brief.rows else []),

@@ -28,7 +28,7 @@ RULED = "ascender"
 class Finding(NamedTuple):
     """What came out, and on what ground, in English and Korean."""
 
-    verdict: Literal["supported", "not_supported", "not_testable"]
+    verdict: Literal["supported", "not_supported", "not_testable", "not_run"]
     why: str
     why_ko: str
 
@@ -272,7 +272,7 @@ def claims(asked: Sequence[Claim], studies: Mapping[str, Study]) -> Table:
     for claim in asked:
         study = studies.get(claim.suite)
         if study is None:
-            found = Finding("not_testable", "no trial is done", "끝난 시행이 없다")
+            found = Finding("not_run", "no trial is done", "끝난 시행이 없다")
             done = "0"
         else:
             found = lookup("test", claim.test, TESTS)(study, **claim.given)

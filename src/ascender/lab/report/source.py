@@ -41,6 +41,7 @@ class Sheet:
     goals: Mapping[str, float] = field(default_factory=dict)
     against: Mapping[str, str] = field(default_factory=dict)
     trials: tuple[str, ...] = ()
+    tuning: bool = False
     fixed: str = ""
     given: bool = True
     changed: bool = False
@@ -100,6 +101,7 @@ def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str
     made = Sheet(
         suite.name, suite.claim, suite.claim_ko, suite.key, suite.baseline, suite.rule,
         dict(suite.goals), dict(suite.against), tuple(run.key for run in suite.runs),
+        suite.tuning,
         fixed=ran.fixed if ran and same else "", changed=ran is not None and not same,
     )  # fmt: skip
     return made, failures

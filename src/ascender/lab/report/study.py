@@ -13,6 +13,7 @@ from ascender.lab.judge import (
     baseline_of,
     cells,
     compare,
+    on_validation,
     told_apart,
 )
 from ascender.lab.report.source import Sheet, Source
@@ -37,7 +38,8 @@ class Study:
 
     @classmethod
     def of(cls, source: Source, draws: int = DRAWS) -> Study:
-        records, meant = told_apart(source.records)
+        seen = map(on_validation, source.records) if source.sheet.tuning else source.records
+        records, meant = told_apart(list(seen))
         found = cells(records)
         tasks = list(dict.fromkeys(cell.task for cell in found))
         found.sort(key=lambda cell: tasks.index(cell.task))

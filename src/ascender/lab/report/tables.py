@@ -88,6 +88,16 @@ def summary(study: Study) -> Table:
     return _table("summary", columns, rows, study)
 
 
+def tuning(study: Study) -> Table:
+    """Validation scores of what was tried."""
+    rows = [
+        (*_named(cell), Cell(_metric(cell), keys(cell)), Cell(str(cell.summary.n), keys(cell)),
+         mean_cell(cell.summary, keys(cell)))
+        for cell in study.cells
+    ]  # fmt: skip
+    return _table("tuning", ("task", "variant", "metric", "n", "validation"), rows, study)
+
+
 def accuracy(study: Study) -> Table:
     """Test scores, their floor, and the difference from the baseline."""
     columns = ["task", "variant", "metric", "test", "n", "interval", "floor", "difference", "p",

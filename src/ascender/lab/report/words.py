@@ -5,6 +5,10 @@ from __future__ import annotations
 LANGS = ("en", "ko", "both")
 
 TITLES: dict[str, dict[str, str]] = {
+    "tuning": {
+        "en": "What was tried, on validation data",
+        "ko": "검증 자료로 시도한 것",
+    },
     "claims": {
         "en": "Claims and verdicts",
         "ko": "주장과 판정",
@@ -60,6 +64,11 @@ TITLES: dict[str, dict[str, str]] = {
 }
 
 NOTES: dict[str, dict[str, str]] = {
+    "tuning": {
+        "en": "Best validation score of a run, mean ± standard deviation over seeds. No test score "
+        "is looked at.",
+        "ko": "실행 중 가장 좋은 검증 점수, 시드 평균 ± 표준편차. 시험 점수는 보지 않는다.",
+    },
     "claims": {
         "en": "Each claim has a test that was written down before the runs (experiments/paper.py); "
         "not testable: there is nothing to test it on at this scale. Trials: done, of all where "
@@ -189,6 +198,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "suite": ("suite", "실험군"),
     "trials": ("trials", "시행"),
     "ground": ("what was found", "근거"),
+    "validation": ("validation, mean ± sd", "검증, 평균 ± 표준편차"),
     "base_test": ("{baseline}", "{baseline}"),
     "task": ("task", "과제"),
     "variant": ("variant", "변형"),
@@ -265,6 +275,7 @@ VERDICTS: dict[str, tuple[str, str]] = {
     "unproven": ("unproven", "미입증"),
     "supported": ("supported", "지지됨"),
     "not_supported": ("not supported", "지지되지 않음"),
+    "not_run": ("not run yet", "아직 실행하지 않음"),
     "not_testable": ("not testable at this scale", "이 규모에서 검정 불가"),
 }
 
