@@ -30,7 +30,7 @@ from ascender.lab.report import (
     maps,
     read,
     report,
-)  # fmt: skip
+)
 from ascender.lab.report.methods import ITEMS, methods
 from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import raw

@@ -35,6 +35,7 @@ DRAW: dict[str, Callable[[Study, drawing.Words], Any]] = {
     "roles": heads.roles, "grouping": heads.grouping, "length": figures.length,
     "curves": figures.curves, "omega": figures.omegas,
 }  # fmt: skip
+OF_TESTS = ("pareto", "deltas", "length")  # figures of test scores
 MEASURED = ("roles", "grouping")  # of suites that ask for it; else there is nothing to miss
 
 
@@ -193,6 +194,8 @@ def draw_all(
         except (OSError, ValueError, ModuleNotFoundError) as error:
             left_out.append(_why("no_model", error=error))
         for name, draw in DRAW.items():
+            if study.sheet.tuning and name in OF_TESTS:
+                continue
             figure = draw(study, say)
             if figure is not None:
                 seen = name == "heads" and any(m.ruled for m in measured(study))
