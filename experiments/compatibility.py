@@ -11,7 +11,7 @@ SUITE = Suite(
     claim="The rules help beside any position, window and normaliser as they do alone.",
     claim_ko="규칙은 어떤 위치 표현, 윈도우, 정규화와 함께 써도 단독일 때만큼 도움이 된다.",
     runs=tuned(
-        ["pylib", "recall"],
+        ["pylib", "listops-short"],
         [
             "vanilla", "ascender", *(f"{v}+{p}" for p in BESIDE for v in ("vanilla", "ascender")),
             "longformer+window=16", "ascender+window=16",
