@@ -237,6 +237,15 @@ def test_a_document_is_filled_from_a_bundle(tmp_path):
         fill(doc, tmp_path, draws=DRAWS)
 
 
+def test_no_verdict_before_the_runs_are_done(tmp_path):
+    found = study(tmp_path, {"ascender": 0.1})
+    sheet = replace(found.sheet, trials=(*(r["key"] for r in found.records), "later"))
+    part = replace(found, source=replace(found.source, sheet=sheet))
+    (row,) = claims([Claim("A.", "가.", "x", "wins")], {"x": part}).rows
+    assert row[2].text == f"{len(found.records)} / {len(sheet.trials)}"
+    assert row[3].text == "unfinished"
+
+
 def test_claims_are_written_down_once(tmp_path, monkeypatch):
     monkeypatch.setattr(Bundle, "made", lambda self: [])
     one = Bundle("paper", "All.", (), claims=(Claim("A.", "가.", "accuracy", "wins"),))

@@ -28,7 +28,7 @@ RULED = "ascender"
 class Finding(NamedTuple):
     """What came out, and on what ground, in English and Korean."""
 
-    verdict: Literal["supported", "not_supported", "not_testable", "not_run"]
+    verdict: Literal["supported", "not_supported", "not_testable", "unfinished", "not_run"]
     why: str
     why_ko: str
 
@@ -279,6 +279,7 @@ def claims(asked: Sequence[Claim], studies: Mapping[str, Study]) -> Table:
             done = str(len(study.records))
             if study.source.missing:
                 done += f" / {len(study.sheet.trials)}"
+                found = found._replace(verdict="unfinished")
         rows.append((
             Cell(claim.text, ko=claim.text_ko), Cell(claim.suite), Cell(done), Cell(found.verdict),
             Cell(found.why, ko=found.why_ko),

@@ -73,8 +73,8 @@ def keys(*cells: Of | None, seeds: Sequence[int] | None = None) -> tuple[str, ..
 
 def summary(study: Study) -> Table:
     """A row a task: the baseline, the variant with the rules, and their difference."""
-    columns = ("task", "metric", "floor", "n", "base_test", "test", "difference", "p", "delta", "d",
-               "verdict")  # fmt: skip
+    columns = ("task", "metric", "floor", "n", "base_test", "ruled_test", "difference", "p",
+               "delta", "d", "verdict")  # fmt: skip
     rows = []
     for cell in study.cells:
         base = study.base_of(cell)

@@ -72,10 +72,10 @@ NOTES: dict[str, dict[str, str]] = {
     "claims": {
         "en": "Each claim has a test that was written down before the runs (experiments/paper.py); "
         "not testable: there is nothing to test it on at this scale. Trials: done, of all where "
-        "some are missing.",
+        "some are missing; until they are there, what was found so far is no verdict.",
         "ko": "각 주장의 검정은 실행 전에 정해 두었다(experiments/paper.py). 검정 불가는 이 "
         "규모에서 검정할 대상이 없다는 뜻이다. 시행은 끝난 수이며, 빠진 것이 있으면 전체 수를 "
-        "함께 적었다.",
+        "함께 적었다. 다 끝나기 전까지의 근거는 판정이 아니다.",
     },
     "summary": {
         "en": "Test scores over seeds, mean ± standard deviation; the difference is paired by "
@@ -199,7 +199,8 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "trials": ("trials", "시행"),
     "ground": ("what was found", "근거"),
     "validation": ("validation, mean ± sd", "검증, 평균 ± 표준편차"),
-    "base_test": ("{baseline}", "{baseline}"),
+    "base_test": ("{baseline}, mean ± sd", "{baseline}, 평균 ± 표준편차"),
+    "ruled_test": ("with the rules", "규칙 있음"),
     "task": ("task", "과제"),
     "variant": ("variant", "변형"),
     "metric": ("metric", "지표"),
@@ -275,6 +276,7 @@ VERDICTS: dict[str, tuple[str, str]] = {
     "unproven": ("unproven", "미입증"),
     "supported": ("supported", "지지됨"),
     "not_supported": ("not supported", "지지되지 않음"),
+    "unfinished": ("runs not finished", "실행 미완료"),
     "not_run": ("not run yet", "아직 실행하지 않음"),
     "not_testable": ("not testable at this scale", "이 규모에서 검정 불가"),
 }
