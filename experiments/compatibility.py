@@ -1,4 +1,4 @@
-"""RQ4: do the rules help beside positions, windows and normalisers as they do alone?"""
+"""RQ4: do the rules help beside other positions, a window, a normaliser as they do alone?"""
 
 from recipes import tuned
 

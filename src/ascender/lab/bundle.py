@@ -9,14 +9,13 @@ DIR/claims.json            what is claimed, how it is tested, and since when tha
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ascender.files import write
-from ascender.lab.store import SHEET, TRIALS
+from ascender.lab.store import SHEET, TRIALS, now
 from ascender.lab.suite import Suite, suite
 
 CLAIMS = "claims.json"
@@ -77,8 +76,7 @@ def _write_down(made: Bundle, out: Path) -> None:
     asked = [asdict(claim) for claim in made.claims]
     there = json.loads((out / CLAIMS).read_text("utf-8")) if (out / CLAIMS).exists() else {}
     if there.get("claims") != asked:
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        sheet = {"name": made.name, "fixed": now, "claims": asked}
+        sheet = {"name": made.name, "fixed": now(), "claims": asked}
         write(out / CLAIMS, json.dumps(sheet, ensure_ascii=False, indent=1))
 
 

@@ -54,10 +54,9 @@ class Store:
         judged = {"claim": suite.claim, "baseline": suite.baseline, "rule": asdict(suite.rule),
                   "goals": dict(suite.goals), "against": dict(suite.against)}  # fmt: skip
         stands = all(there.get(name, {}) == value for name, value in judged.items())
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         write(sheet, json.dumps({
             "name": suite.name, "claim_ko": suite.claim_ko, "key": suite.key, **judged,
-            "fixed": there.get("fixed", now) if stands else now,
+            "fixed": there.get("fixed", now()) if stands else now(),
             "insight": suite.insight, "tuning": suite.tuning,
             "trials": [run.key for run in suite.runs],
         }, ensure_ascii=False, indent=1))  # fmt: skip
@@ -165,6 +164,11 @@ class Store:
             return int(row["step"]), float(row["seconds"])
         except (OSError, IndexError, ValueError, KeyError):
             return 0, 0.0
+
+
+def now() -> str:
+    """As sheets write it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def as_json(run: Run) -> str:

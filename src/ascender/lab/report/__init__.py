@@ -139,7 +139,7 @@ def fill(path: Path, folder: Path, lang: str = "en", draws: int = DRAWS) -> Path
         if any(name == suite for name, _ in asked)
         for one in all_tables(study)
     }
-    if of:
+    if (whole, "claims") in asked and of:
         made[whole, "claims"] = claims(of, studies)
     mine = [(suite, name) for suite, name in asked if suite in (whole, *studies)]
     lacks = [" ".join(one) for one in mine if one not in made]
