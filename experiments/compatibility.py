@@ -1,4 +1,5 @@
-"""RQ4: do the rules help beside other positions, a window, a normaliser as they do alone?"""
+"""RQ4: do the rules help beside other positions, a window, a normaliser as they do alone? On
+text, where order matters and the rules leaned to helping."""
 
 from recipes import tuned
 
@@ -11,7 +12,7 @@ SUITE = Suite(
     claim="The rules help beside any position, window and normaliser as they do alone.",
     claim_ko="규칙은 어떤 위치 표현, 윈도우, 정규화와 함께 써도 단독일 때만큼 도움이 된다.",
     runs=tuned(
-        ["pylib", "listops-short"],
+        ["pylib"],
         [
             "vanilla", "ascender", *(f"{v}+{p}" for p in BESIDE for v in ("vanilla", "ascender")),
             "longformer+window=16", "ascender+window=16",

@@ -11,7 +11,7 @@ SUITE = Bundle(
     claim="RQ1 to RQ4, ablations, lengths and the first trials again, with one set of trials.",
     claim_ko="RQ1–RQ4, 절제 실험, 길이 실험, 첫 시험의 재현을 하나의 시행 집합으로.",
     suites=(
-        "accuracy", "first", "efficiency", "interpretability", "compatibility", "ablation",
+        "accuracy", "interpretability", "efficiency", "first", "compatibility", "ablation",
         "variations", "length",
     ),
     claims=(

@@ -43,10 +43,11 @@ RATES = {  # vanilla's, ASCender's; of equals the lower one
     "lra-text": (3e-4, 3e-3), "fashion-mnist": (3e-3, 3e-3),
 }  # fmt: skip
 GOALS = {"fewshot-digits": 0.9, "distinct": 0.45, "grouping": 0.9, "recall": 0.9, "digits": 0.9}
+LEANING = ("fewshot-digits", "distinct", "grouping", "pylib")  # Cliff's δ ≥ ½ after four seeds
 RULED = ("ascender", "shuffled")
 
 
-def tuned(tasks: Iterable[str], variants: Sequence[str], seeds: int = 5) -> tuple[Run, ...]:
+def tuned(tasks: Iterable[str], variants: Sequence[str], seeds: int | range = 5) -> tuple[Run, ...]:
     """task × variant × seed, each family with its own learning rate; seed by seed."""
     cells = [
         Run.of(

@@ -93,10 +93,11 @@ def grid(
     return seeded(cells, seeds)
 
 
-def seeded(cells: Iterable[Run], n: int) -> tuple[Run, ...]:
-    """Each with seeds 0 … n − 1, seed by seed."""
+def seeded(cells: Iterable[Run], seeds: int | range) -> tuple[Run, ...]:
+    """Each with so many seeds from 0, or with these; seed by seed."""
     cells = list(cells)
-    return tuple(replace(run, seed=seed) for seed in range(n) for run in cells)
+    over = range(seeds) if isinstance(seeds, int) else seeds
+    return tuple(replace(run, seed=seed) for seed in over for run in cells)
 
 
 def places() -> list[Path]:
