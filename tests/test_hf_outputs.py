@@ -99,6 +99,27 @@ def test_shared_neighbours_are_reused():
     assert not torch.allclose(shared, alone, atol=1e-5), "it makes a difference"
 
 
+@pytest.mark.parametrize("head", ["causal", "masked", "seq2seq"])
+def test_plain_layers_have_no_rules(head, tmp_path):
+    """Scores of plain layers are the dot products alone; decoding and saving are as ever."""
+    model = make(head, plain_layers=[1]).eval()
+    given = inputs(head)
+    output = model(**given, output_parts=True)
+    ruled = [bool(p.coh.abs().max() > 0) for p in (getattr(output, "parts", None) or ())]
+    if head != "seq2seq":
+        assert ruled == [True, False]
+    model.save_pretrained(tmp_path)
+    again = HEADS[head][0].from_pretrained(tmp_path).eval()
+    assert again.config.plain_layers == [1]
+    torch.testing.assert_close(again(**given).logits, output.logits)
+    if head == "causal":
+        ids = tokens()
+        with torch.no_grad():
+            cache = model.model.new_cache()
+            steps = [model(ids[:, i : i + 1], past_key_values=cache).logits for i in range(N)]
+            torch.testing.assert_close(torch.cat(steps, 1), model(ids).logits, atol=1e-4, rtol=1e-4)
+
+
 def test_neighbours_pass_through_to_every_layer():
     model, ids = make("masked"), tokens()
     near = grid(1, N, 1)

@@ -430,6 +430,19 @@ def test_the_record_is_small_and_whole(runs):
     assert {g["of"] for g in plain["grouping"]} == {"attention", "hidden"}
 
 
+def test_layers_without_rules_have_none(monkeypatch):
+    """In the upper half alone: nothing below."""
+    monkeypatch.setattr(Grouping, "examples", 5)
+    run = Run.of("grouping", variant="upper", hidden=16, heads=2, options={"crowd": 23, "most": 3})
+    task = run.make_task()
+    found = measure(run.make_model(task), task, n=4)
+    assert found["omega"]["coh"][0] == [0.0, 0.0] != found["omega"]["coh"][1]
+    moved = np.array(found["moved"])
+    assert moved.shape == (2, 2, 3)
+    assert not moved[0].any()
+    assert moved[1].any()
+
+
 def test_the_command(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(measuring, "SCORED", 3)
     monkeypatch.setattr(drawing, "KINDS", ("svg",))

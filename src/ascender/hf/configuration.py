@@ -35,6 +35,7 @@ class AscenderConfig(PreTrainedConfig):
     attention, position, normalizer          names (`ascender list attentions`, …)
     …_options                                what each takes beyond its sizes, such as {"k": 8}
     cross_attention                          of a decoder; None: `attention` where it can
+    plain_layers                             layers, from 0, that have vanilla attention instead
     share_neighbours                         layers that go by one search for neighbours
     dropout                                  on what a block adds; on the weights: in the options
     vector_size                              width of `vectors`, read by a linear map; 0: none
@@ -61,6 +62,7 @@ class AscenderConfig(PreTrainedConfig):
     normalizer: str = "softmax"
     normalizer_options: dict[str, Any] | None = None
     cross_attention: str | None = None
+    plain_layers: list[int] | None = None
     share_neighbours: int = 1
     vector_size: int = 0
     lam: dict[str, float] | None = None
@@ -140,8 +142,25 @@ class AscenderConfig(PreTrainedConfig):
                     f"cross_attention = {self.cross_attention!r}, which has no place for another "
                     f"sequence; expected one of {fit}"
                 )
+        self._validate_plain_layers()
         with torch.device("meta"):
             self.make_attention(self.make_position())
+
+    def _validate_plain_layers(self) -> None:
+        layers = self.num_hidden_layers + self.num_decoder_layers * self.is_encoder_decoder
+        for layer in self.plain_layers or []:
+            if not isinstance(layer, int) or not 0 <= layer < layers:
+                raise ValueError(
+                    f"plain_layers has {layer!r}; expected ints from 0 to {layers - 1}"
+                )
+        if self.plain_layers and self.share_neighbours > 1:
+            raise ValueError(
+                f"share_neighbours = {self.share_neighbours} with plain_layers = "
+                f"{self.plain_layers}, which find no neighbours; expected one of the two"
+            )
+        if self.plain_layers and self.attention == "matched":
+            raise ValueError("plain_layers with matched attention, whose heads are wider; expected "
+                             "another attention")  # fmt: skip
 
     @classmethod
     def preset(cls, size: str, **fields: Any) -> AscenderConfig:
@@ -161,19 +180,23 @@ class AscenderConfig(PreTrainedConfig):
         )
 
     def make_attention(
-        self, where: Position | None, cross: bool = False, layer: int = 0
+        self, where: Position | None, cross: bool = False, layer: int | None = None
     ) -> Attention:
-        """A layer's attention. An absolute position is added once, at the bottom of the stack, so
-        the layers have none of it. What is drawn at random (Performer, BigBird, the shuffled
-        control) is drawn anew for every layer."""
+        """The attention of a layer, or (None) of one that is not plain. An absolute position is
+        added once, at the bottom of the stack, so the layers have none of it. What is drawn at
+        random (Performer, BigBird, the shuffled control) is drawn anew for every layer."""
+        plain = layer is not None and layer in (self.plain_layers or []) and not cross
         name, options = self.attention, dict(self.attention_options or {})
+        if plain:
+            known = [o for o in options_of(ATTENTIONS["vanilla"]) if o != "backend"]
+            name, options = "vanilla", {o: v for o, v in options.items() if o in known}
         if cross:
             name = self.cross_attention or (name if ATTENTIONS[name].crosses else "vanilla")
             known = [o for o in options_of(ATTENTIONS[name]) if o not in ("window", "n_global")]
             options = {option: value for option, value in options.items() if option in known}
             where = None
         if "seed" in options_of(ATTENTIONS[name]):
-            options["seed"] = options.get("seed", 0) + layer
+            options["seed"] = options.get("seed", 0) + (layer or 0)
         return attention(
             name, self.hidden_size, self.num_attention_heads, kv_heads=self.num_key_value_heads,
             position=where, normalizer=self.make_normalizer(), **options,

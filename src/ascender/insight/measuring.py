@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ def measure(
     say("contributions of the rules")
     made = contributions(model, (x for x, _ in labelled(model, task, tokenizer, n)), whole=True)
     found = _contributed(made, has_rules(model))
-    found["omega"] = omegas(model, made.share.shape[1])
+    found["omega"] = omegas(model, made.names, made.share.shape[1])
     if tokenizer is None:
         say("scores with a rule muted")
         found["score"] = scores(model, task, max(n, SCORED))
@@ -96,14 +96,23 @@ def scores(model: Any, task: Task, n: int) -> dict[str, float]:
     return found
 
 
-def omegas(model: nn.Module, heads: int) -> dict[str, list[list[float]]]:
-    """ω of each rule, by layer and head (one that all share: to each); nothing without rules."""
-    layers = [m for m in model.modules() if hasattr(m, "omega_align")]
-    of = {
-        rule: [getattr(m, f"omega_{rule}").detach().flatten().expand(heads) for m in layers]
-        for rule in RULES
-    }
-    return {rule: [_plain(t.cpu().numpy()) for t in of[rule]] for rule in RULES if layers}
+def omegas(model: nn.Module, names: Sequence[str], heads: int) -> dict[str, list[list[float]]]:
+    """ω of each rule, by layer and head (one that all share: to each), 0 in layers that have no
+    rules; nothing without rules."""
+    layers = [
+        next((m for m in model.get_submodule(name).modules() if hasattr(m, "omega_align")), None)
+        for name in names
+    ]
+
+    def of(layer: nn.Module | None, rule: str) -> Any:
+        if layer is None:
+            return [0.0] * heads
+        omega = getattr(layer, f"omega_{rule}").detach().flatten().expand(heads)
+        return _plain(omega.cpu().numpy())
+
+    if all(layer is None for layer in layers):
+        return {}
+    return {rule: [of(layer, rule) for layer in layers] for rule in RULES}
 
 
 def _contributed(made: Contribution, ruled: bool) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def layer(name: str, hidden: int, heads: int) -> nn.Module:
     torch.manual_seed(0)
     config = AscenderConfig(
         hidden_size=hidden, num_hidden_layers=1, num_attention_heads=heads,
-        **variant(name).fields("none", heads),
+        **variant(name).fields("none", 1, heads),
     )  # fmt: skip
     return config.make_attention(config.make_position(), layer=0)
 

@@ -47,7 +47,7 @@ def attentions(model: nn.Module) -> list[Attention]:
 
 
 def omegas(model: nn.Module) -> dict[str, list[list[float]]]:
-    """ω of each rule, by layer and head; nothing where there are no rules."""
+    """ω of each rule, by layer and head, of the layers that have rules."""
     layers = [a for a in attentions(model) if hasattr(a, "omega_align")]
     if not layers:
         return {}

@@ -141,7 +141,7 @@ class Run:
             initializer_range=(3 * self.hidden) ** -0.5,  # torch's own; 0.02 at a width of 1024
             is_encoder_decoder=made.head == "seq2seq",
             **{f"{rule}_loss": float(weight) for rule, weight in self.losses.items()},
-            **variant(self.variant).fields(made.position, self.heads), **made.fields(),
+            **variant(self.variant).fields(made.position, self.layers, self.heads), **made.fields(),
         )  # fmt: skip
 
     def make_model(self, made: Task) -> Any:
@@ -172,9 +172,8 @@ def _sizes(*sizes: int) -> dict[str, int]:
 def _unfit(name: str, position: str, sizes: tuple[int, int, int]) -> str | None:
     """Why a variant does not fit: its slot is filled once, without memory. A suite has hundreds
     of runs, of a few variants."""
-    slot = variant(name).fields(position, sizes[-1])
     try:
-        AscenderConfig(**_sizes(*sizes), **slot)
+        AscenderConfig(**_sizes(*sizes), **variant(name).fields(position, *sizes[1:]))
     except Exception as error:
         return str(error.__cause__ or error)
     return None

@@ -27,6 +27,7 @@ class Variant:
     options   of the attention        position    None: the task's
     mute      rules whose λ stays 0   roles       frozen, one rule a head in turn
     share     layers in a row that go by the neighbours of the first
+    half      of the layers that have it, "lower" or "upper"; the others are vanilla
     """
 
     attention: str
@@ -36,8 +37,9 @@ class Variant:
     mute: tuple[str, ...] = ()
     roles: bool = False
     share: int = 1
+    half: str | None = None
 
-    def fields(self, task_position: str, heads: int) -> dict[str, Any]:
+    def fields(self, task_position: str, layers: int, heads: int) -> dict[str, Any]:
         """As an AscenderConfig has it."""
         options = dict(self.options)
         if self.roles:
@@ -45,8 +47,16 @@ class Variant:
         return {
             "attention": self.attention, "attention_options": options,
             "position": self.position or task_position, "normalizer": self.normalizer,
-            "share_neighbours": self.share,
+            "share_neighbours": self.share, "plain_layers": self._plain(layers),
         }  # fmt: skip
+
+    def _plain(self, layers: int) -> list[int] | None:
+        if self.half is None:
+            return None
+        if layers < 2:
+            raise ValueError(f"half of {layers} layer; expected at least 2 layers")
+        middle = (layers + 1) // 2
+        return list(range(middle, layers) if self.half == "lower" else range(middle))
 
 
 def _only(rule: str) -> tuple[str, ...]:
@@ -72,6 +82,8 @@ VARIANTS: dict[str, tuple[Variant, str]] = {
     "raw": (Variant("ascender", {"standardise": False}), "biases not standardised by row"),
     "ungated": (Variant("ascender", {"gates": False}), "γ and η the same for every token"),
     "reuse": (Variant("ascender", share=2), "every second layer goes by the list of the one below"),
+    "lower": (Variant("ascender", half="lower"), "rules in the lower half of the layers alone"),
+    "upper": (Variant("ascender", half="upper"), "rules in the upper half of the layers alone"),
     "shuffled": (Variant("shuffled"), "neighbours drawn at random: a control"),
     "shared": (
         Variant("ascender", {"geometry": "shared"}),

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,38 @@ def side_by_side(one: Mapping[str, Any], two: Mapping[str, Any]) -> Table:
     return Table("compare", columns, tuple(rows))
 
 
+def over_seeds(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Table:
+    """Two variants by length, mean ± sd over seeds, with the differences paired by seed; the last
+    row is of the growth β."""
+    from ascender.lab.stats import Summary, paired
+
+    columns = ("L", "n", *(f"{what}{of}" for what in ("exp(H)/L", "N_s/N") for of in (
+        ", with the rules", ", without", ", difference [95%]")))  # fmt: skip
+
+    def cells(one: Sequence[float], two: Sequence[float]) -> tuple[str, ...]:
+        gap = paired(one, two)
+        low, high = gap.interval or (float("nan"),) * 2
+        shown = [f"{s.mean:.3f} ± {s.sd or 0:.3f}" for s in map(Summary.of, (one, two))]
+        return (*shown, f"{gap.mean:+.3f} [{low:+.3f}, {high:+.3f}]")
+
+    own = [
+        tuple({r["length"]: r for r in m["rows"] if r["normalizer"] == m["own"]} for m in pair)
+        for pair in pairs
+    ]
+    growth = [
+        tuple(next(g["mean"] for g in m["growth"] if g["normalizer"] == m["own"]) for m in pair)
+        for pair in pairs
+    ]
+    n = str(len(pairs))
+    rows = [
+        (str(length), n, *(cell for what in ("share", "separable") for cell in cells(
+            *([pair[i][length][what] for pair in own] for i in (0, 1)))))
+        for length in own[0][0]
+    ]  # fmt: skip
+    beta = cells(*([pair[i] for pair in growth] for i in (0, 1)))
+    return Table("seeds", columns, (*rows, ("β of exp(H) ∝ L^β", n, *beta, "–", "–", "–")))
+
+
 def markdown(table: Table) -> str:
     """Names on the left, numbers on the right; | inside a cell is escaped."""
     rule = (":---", *("---:",) * (len(table.columns) - 1))
@@ -145,8 +178,15 @@ def heads_csv(measured: Sequence[Measured]) -> str:
 def filled(text: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
     """A document with its tables written anew. Between <!-- limits: NAME TABLE --> and
     <!-- /limits --> stands a table of the file NAME.json that --out wrote as limits.json, or with
-    `compare` and `verdict` what it says of two models."""
-    return MARK.sub(lambda m: m[1] + _marked(kept[m[2]], m[3]) + m[5], text)
+    `compare` and `verdict` what it says of two models; `seeds` is of all files NAME, with a *."""
+
+    def put(mark: re.Match[str]) -> str:
+        found = [kept[name] for name in sorted(kept) if fnmatchcase(name, mark[2])]
+        if not found:
+            raise ValueError(f"no {mark[2]}.json for a table; there is {', '.join(sorted(kept))}")
+        return mark[1] + _marked(found, mark[3]) + mark[5]
+
+    return MARK.sub(put, text)
 
 
 def rewrite(page: Path) -> Path:
@@ -156,7 +196,10 @@ def rewrite(page: Path) -> Path:
     return write(page, filled(page.read_text(encoding="utf-8"), kept))
 
 
-def _marked(found: Mapping[str, Any], table: str) -> str:
+def _marked(files: Sequence[Mapping[str, Any]], table: str) -> str:
+    found = files[0]
+    if table == "seeds":
+        return markdown(over_seeds([tuple(file["models"]) for file in files]))
     if table == "verdict":
         return f"{found['verdict']}\n"
     if table == "compare":
