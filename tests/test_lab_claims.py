@@ -84,16 +84,16 @@ def reached(record, step):
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "said", "why"),
     [
-        ({"ascender": 40, "vanilla": 80}, "supported"),
-        ({"ascender": 40, "vanilla": 999}, "supported"),
-        ({"ascender": 80, "vanilla": 80}, "not_supported"),
-        ({"ascender": 999, "vanilla": 120}, "not_supported"),
-        ({"ascender": 999, "vanilla": 999}, "not_testable"),
+        ({"ascender": 40, "vanilla": 80}, "supported", "distinct 2 / 2 (40 / 80)"),
+        ({"ascender": 40, "vanilla": 999}, "supported", "distinct 2 / 2 (40 / –)"),
+        ({"ascender": 80, "vanilla": 80}, "not_supported", "distinct 0 / 2 (80 / 80)"),
+        ({"ascender": 999, "vanilla": 120}, "not_supported", "distinct 0 / 2 (– / 120)"),
+        ({"ascender": 999, "vanilla": 999}, "not_testable", "distinct 0 / 2 (– / –)"),
     ],
 )
-def test_faster_is_faster_on_every_seed(tmp_path, steps, said):
+def test_faster_is_faster_on_every_seed(tmp_path, steps, said, why):
     records = [
         reached(cases.record("distinct", v, seed), step)
         for v, step in steps.items()
@@ -101,6 +101,7 @@ def test_faster_is_faster_on_every_seed(tmp_path, steps, said):
     ]
     found = Study.of(read(cases.store(tmp_path, records, goals={"distinct": 0.8})), DRAWS)
     assert verdict("faster", found) == said
+    assert TESTS["faster"](found).why.endswith(f": {why}")
 
 
 def cost(variant, flops):

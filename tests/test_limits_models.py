@@ -27,7 +27,7 @@ from ascender.insight.limits.inputs import default_text, task_inputs, text_input
 from ascender.insight.limits.measure import Measured, looked_at
 from ascender.insight.limits.page import report
 from ascender.insight.limits.summary import compared, growth, of, summary, verdict
-from ascender.insight.limits.tables import MARK, TABLES, filled, markdown, side_by_side
+from ascender.insight.limits.tables import MARK, TABLES, filled, markdown, over_seeds, side_by_side
 from ascender.normalizers import NORMALIZERS
 from ascender.rules import RULES
 from ascender.tasks import task
@@ -370,13 +370,32 @@ def summaries():
     return kept
 
 
-def test_tables_in_the_document_are_what_the_rows_give():
-    text, kept = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8"), summaries()
-    assert len(MARK.findall(text)) >= 6
+@pytest.mark.parametrize(
+    ("page", "marks", "changed"), [("limits", 6, "stories15M"), ("results", 2, "pylib-0")]
+)
+def test_tables_in_the_documents_are_what_the_rows_give(page, marks, changed):
+    text, kept = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"), summaries()
+    assert len(MARK.findall(text)) >= marks
     assert filled(text, kept) == text
-    row = kept["stories15M"]["models"][0]["rows"][0]
-    row["support"] *= 2
+    row = kept[changed]["models"][0]["rows"][0]
+    row["support"], row["share"] = row["support"] * 2, row["share"] * 2
     assert filled(text, kept) != text
+
+
+def test_two_variants_over_seeds_by_hand():
+    """Shares 0.5 and 0.6 against 0.4 and 0.3: differences 0.1 and 0.3, 0.2 ± 12.706 · 0.1."""
+
+    def model(share, beta):
+        row = {"length": 16, "normalizer": "softmax", "share": share, "separable": 1.0}
+        growth = [{"normalizer": "softmax", "mean": beta}]
+        return {"own": "softmax", "rows": [row], "growth": growth}
+
+    found = over_seeds([(model(0.5, 0.7), model(0.4, 0.8)), (model(0.6, 0.7), model(0.3, 0.8))])
+    share, beta = found.rows
+    assert share[:5] == ("16", "2", "0.550 ± 0.071", "0.350 ± 0.071", "+0.200 [-1.071, +1.471]")
+    assert beta[1:5] == ("2", "0.700 ± 0.000", "0.800 ± 0.000", "-0.100 [-0.100, -0.100]")
+    with pytest.raises(ValueError, match=r"no moon\.json for a table; there is sun"):
+        filled("<!-- limits: moon seeds -->\n<!-- /limits -->", {"sun": {}})
 
 
 def test_the_rows_of_the_document_keep_the_bounds():

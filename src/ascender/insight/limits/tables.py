@@ -189,9 +189,9 @@ def filled(text: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
     return MARK.sub(put, text)
 
 
-def rewrite(page: Path) -> Path:
-    """The tables of a page from the files in the folder of its name beside it."""
-    files = sorted(page.with_suffix("").glob("*.json"))
+def rewrite(page: Path, folder: Path | None = None) -> Path:
+    """The tables of a page from the files of a folder; by default that of its name beside it."""
+    files = sorted((folder or page.with_suffix("")).glob("*.json"))
     kept = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
     return write(page, filled(page.read_text(encoding="utf-8"), kept))
 

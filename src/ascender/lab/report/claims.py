@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
+from statistics import median
 from typing import Literal, NamedTuple
 
 from ascender.lab.bundle import Claim
@@ -73,20 +75,23 @@ def gain(study: Study, at_least: float) -> Finding:
 
 def faster(study: Study) -> Finding:
     """Every goal is reached in fewer steps, on every seed."""
-    parts, sure = [], []
+    parts: list[str] = []
+    sure: list[bool] = []
     for task in study.tasks:
         goal, of = study.goal(task), {c.variant: c for c in study.of_task(task)}
         if goal is None or not {RULED, study.sheet.baseline} <= set(of):
             continue
         pairs = _steps(of[RULED], of[study.sheet.baseline], goal)
-        sure += [b is None or (a is not None and a < b) for a, b in pairs if (a, b) != (None, None)]
-        said = ", ".join(f"{_step(a)} / {_step(b)}" for a, b in pairs)
-        parts.append(f"{task} {said}")
+        fewer = [b is None or (a is not None and a < b) for a, b in pairs if (a, b) != (None, None)]
+        sure += fewer
+        medians = " / ".join(_median(costs) for costs in zip(*pairs, strict=True))
+        parts.append(f"{task} {sum(fewer)} / {len(pairs)} ({medians})")
     what = "; ".join(parts)
     return _finding(
         all(sure) if sure else None,
-        f"steps to the goal, {RULED} / {study.sheet.baseline} by seed: {what}",
-        f"목표까지의 스텝, 시드별 {RULED} / {study.sheet.baseline}: {what}",
+        f"seeds with fewer steps to the goal, and the medians of {RULED} / "
+        f"{study.sheet.baseline}: {what}",
+        f"목표까지의 스텝이 더 적은 시드 수와 {RULED} / {study.sheet.baseline}의 중앙값: {what}",
     )
 
 
@@ -96,8 +101,10 @@ def _steps(a: Of, b: Of, goal: float) -> list[tuple[float | None, float | None]]
     return [(cost, theirs[seed]) for seed, cost in mine if seed in theirs]
 
 
-def _step(x: float | None) -> str:
-    return "–" if x is None else f"{x:,.0f}"
+def _median(costs: Sequence[float | None]) -> str:
+    """Over seeds; where half of them or more never get there: –."""
+    middle = median(inf if x is None else x for x in costs)
+    return "–" if middle == inf else f"{middle:,.0f}"
 
 
 def beats(study: Study, control: str) -> Finding:
