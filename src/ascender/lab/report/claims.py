@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 from ascender.lab.bundle import Claim
 from ascender.lab.judge import Cell as Of
 from ascender.lab.report.insight import agreements, grouping, measured
-from ascender.lab.report.margins import FLOPS, inferiority
+from ascender.lab.report.margins import inferiority
 from ascender.lab.report.study import Study
 from ascender.lab.report.table import Cell, Table
-from ascender.lab.report.tables import number, p_value
+from ascender.lab.report.tables import FLOPS, number, p_value
 from ascender.lab.stats import holm, paired
 from ascender.lab.verdict import verdict
 from ascender.names import lookup

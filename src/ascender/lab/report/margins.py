@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ascender.lab.report.study import Study
 from ascender.lab.report.table import Cell, Table
-from ascender.lab.report.tables import NONE, keys, number, short, span
+from ascender.lab.report.tables import FLOPS, NONE, keys, number, ratio_cell, short, span
 from ascender.lab.verdict import not_inferior
 
 
@@ -27,13 +27,10 @@ def inferiority(study: Study) -> Table:
             Cell(f"{number(c.by_seed.mean, True)} {span(within, True)}", mine,
                  {"mean": c.by_seed.mean, "low": within.low, "high": within.high}),
             Cell(number(margin), (), {"": margin}),
-            Cell("not_inferior" if fits else "unproven", mine), _ratio(flops, mine),
+            Cell("not_inferior" if fits else "unproven", mine), ratio_cell(flops, mine),
         ))  # fmt: skip
     columns = ("task", "variant", "n", "difference", "margin", "verdict", "flops_ratio")
     return Table("inferiority", columns, tuple(rows), study.sheet.baseline)
-
-
-FLOPS = "attention_flops_an_example"
 
 
 def costs(study: Study) -> Table:
@@ -56,7 +53,3 @@ def costs(study: Study) -> Table:
 
 def _beside(x: float, ratio: float) -> Cell:
     return Cell(f"{short(x)} ({ratio:.2f}×)", (), {"mean": x, "ratio": ratio})
-
-
-def _ratio(x: float, mine: tuple[str, ...]) -> Cell:
-    return Cell(f"{x:.2f}×", mine, {"": x})

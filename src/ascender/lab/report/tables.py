@@ -13,8 +13,9 @@ from ascender.lab.stats import Interval, Summary, paired
 
 NONE = Cell("–")
 UNITS = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}
+FLOPS = "attention_flops_an_example"
 COSTS = {
-    "flops": "attention_flops_an_example", "parameters": "parameters", "memory": "peak_memory_mb",
+    "flops": FLOPS, "parameters": "parameters", "memory": "peak_memory_mb",
     "throughput": "tokens_a_second", "time": "seconds",
 }  # fmt: skip
 TEST = ("value", "loss", "levels", "n", "scores")
@@ -63,6 +64,10 @@ def span(interval: Interval, signed: bool = False) -> str:
     return f"[{number(interval.low, signed)}, {number(interval.high, signed)}]"
 
 
+def ratio_cell(x: float, mine: tuple[str, ...]) -> Cell:
+    return Cell(f"{x:.2f}×", mine, {"": x})
+
+
 def keys(*cells: Of | None, seeds: Sequence[int] | None = None) -> tuple[str, ...]:
     """Of the trials behind them; of some seeds only where a pair counts."""
     return tuple(
@@ -72,9 +77,9 @@ def keys(*cells: Of | None, seeds: Sequence[int] | None = None) -> tuple[str, ..
 
 
 def summary(study: Study) -> Table:
-    """A row a task: the baseline, the variant with the rules, and their difference."""
+    """A row a task: the baseline, the variant with the rules, their difference, and its price."""
     columns = ("task", "metric", "floor", "n", "base_test", "ruled_test", "difference", "p",
-               "delta", "d", "verdict")  # fmt: skip
+               "delta", "d", "verdict", "flops_ratio", "time_ratio")  # fmt: skip
     rows = []
     for cell in study.cells:
         base = study.base_of(cell)
@@ -84,6 +89,8 @@ def summary(study: Study) -> Table:
             Cell(cell.task), Cell(_metric(cell), keys(cell)), _floor(cell),
             Cell(str(cell.summary.n), keys(cell)), mean_cell(base.summary, keys(base)),
             mean_cell(cell.summary, keys(cell)), *_judged(study, cell),
+            *(ratio_cell(cell.mean(cost) / base.mean(cost), keys(cell, base))
+              for cost in (FLOPS, "seconds")),
         ))  # fmt: skip
     return _table("summary", columns, rows, study)
 

@@ -80,10 +80,12 @@ NOTES: dict[str, dict[str, str]] = {
     "summary": {
         "en": "Test scores over seeds, mean ± standard deviation; the difference is paired by "
         "seed, with its 95% t interval; p is adjusted by Holm over all comparisons of the suite. "
-        "The floor is what the best guess gets that does not look at the input.",
+        "The floor is what the best guess gets that does not look at the input. FLOPs are those "
+        "of the attentions in a forward pass; times are of trials that ran side by side.",
         "ko": "시드별 시험 점수, 평균 ± 표준편차. 차이는 같은 시드끼리 짝지어 95% t 구간과 함께 "
         "적었고, p는 실험군 전체 비교에 대해 홀름 방법으로 보정했다. 바닥은 입력을 보지 않는 "
-        "최선의 추측이 얻는 점수이다.",
+        "최선의 추측이 얻는 점수이다. FLOPs는 순전파 한 번의 어텐션 연산이고, 시간은 나란히 돌린 "
+        "시행의 것이다.",
     },
     "accuracy": {
         "en": "Test scores over seeds: mean ± standard deviation, 95% t interval. Differences are "
@@ -233,6 +235,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "parameters": ("parameters", "매개변수"),
     "margin": ("margin", "허용 한계"),
     "flops_ratio": ("FLOPs, × {baseline}", "FLOPs, {baseline} 대비"),
+    "time_ratio": ("training time, × {baseline}", "학습 시간, {baseline} 대비"),
     "length": ("tokens", "토큰 수"),
     "layer_flops": ("FLOPs, forward", "FLOPs(순전파)"),
     "latency": ("latency, ms", "지연 시간, ms"),
