@@ -172,8 +172,9 @@ def _sizes(*sizes: int) -> dict[str, int]:
 def _unfit(name: str, position: str, sizes: tuple[int, int, int]) -> str | None:
     """Why a variant does not fit: its slot is filled once, without memory. A suite has hundreds
     of runs, of a few variants."""
+    made = variant(name)
     try:
-        AscenderConfig(**_sizes(*sizes), **variant(name).fields(position, *sizes[1:]))
+        AscenderConfig(**_sizes(*sizes), **made.fields(position, *sizes[1:]))
     except Exception as error:
         return str(error.__cause__ or error)
     return None
