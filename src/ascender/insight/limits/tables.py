@@ -13,7 +13,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ascender.files import write
+from ascender.insight.grouping import mean_interval
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.summary import Table
 
@@ -118,16 +121,15 @@ def side_by_side(one: Mapping[str, Any], two: Mapping[str, Any]) -> Table:
 def over_seeds(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Table:
     """Two variants by length, mean ± sd over seeds, with the differences paired by seed; the last
     row is of the growth β."""
-    from ascender.lab.stats import Summary, paired
-
     columns = ("L", "n", *(f"{what}{of}" for what in ("exp(H)/L", "N_s/N") for of in (
         ", with the rules", ", without", ", difference [95%]")))  # fmt: skip
 
     def cells(one: Sequence[float], two: Sequence[float]) -> tuple[str, ...]:
-        gap = paired(one, two)
-        low, high = gap.interval or (float("nan"),) * 2
-        shown = [f"{s.mean:.3f} ± {s.sd or 0:.3f}" for s in map(Summary.of, (one, two))]
-        return (*shown, f"{gap.mean:+.3f} [{low:+.3f}, {high:+.3f}]")
+        a, b = np.array(one), np.array(two)
+        gap, low, high = mean_interval(a - b)
+        spread = "" if low is None else f" [{low:+.3f}, {high:+.3f}]"
+        means = [f"{x.mean():.3f} ± {x.std(ddof=1) if len(x) > 1 else 0:.3f}" for x in (a, b)]
+        return (*means, f"{gap:+.3f}{spread}")
 
     own = [
         tuple({r["length"]: r for r in m["rows"] if r["normalizer"] == m["own"]} for m in pair)
