@@ -185,9 +185,8 @@ class AscenderConfig(PreTrainedConfig):
         """The attention of a layer, or (None) of one that is not plain. An absolute position is
         added once, at the bottom of the stack, so the layers have none of it. What is drawn at
         random (Performer, BigBird, the shuffled control) is drawn anew for every layer."""
-        plain = layer is not None and layer in (self.plain_layers or []) and not cross
         name, options = self.attention, dict(self.attention_options or {})
-        if plain:
+        if layer in (self.plain_layers or []) and not cross:
             known = [o for o in options_of(ATTENTIONS["vanilla"]) if o != "backend"]
             name, options = "vanilla", {o: v for o, v in options.items() if o in known}
         if cross:
