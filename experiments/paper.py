@@ -11,7 +11,7 @@ SUITE = Bundle(
     claim="RQ1 to RQ4, ablations, lengths and the first trials again, with one set of trials.",
     claim_ko="RQ1–RQ4, 절제 실험, 길이 실험, 첫 시험의 재현을 하나의 시행 집합으로.",
     suites=(
-        "accuracy", "interpretability", "efficiency", "first", "compatibility", "ablation",
+        "accuracy", "interpretability", "efficiency", "first", "ablation", "compatibility", "long",
         "variations", "length",
     ),
     claims=(
@@ -54,6 +54,11 @@ SUITE = Bundle(
             "−21% attention FLOPs at equal quality (not inferior by 0.01 on every task).",
             "같은 성능에서 어텐션 FLOPs −21% (모든 과제에서 0.01 한계로 비열등).",
             "efficiency", "cheaper", {"saving": 0.21},
+        ),
+        Claim(
+            "The same on a text of 1,024 tokens.",
+            "1,024토큰 글에서도 마찬가지다.",
+            "long", "cheaper", {"saving": 0.21},
         ),
         Claim(
             "Readable clusters: z and neighbours find true groups better than vanilla's states.",

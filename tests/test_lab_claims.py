@@ -110,19 +110,23 @@ def cost(variant, flops):
 
 
 @pytest.mark.parametrize(
-    ("gain", "flops", "said"),
+    ("gain", "flops", "tasks", "said"),
     [
-        (0.0, 50, "supported"),
-        (0.0, 90, "not_supported"),
-        (-0.05, 50, "not_supported"),
-        ({"fewshot-digits": -0.05}, 50, "not_supported"),  # not on every task
+        (0.0, 50, 0.5, "supported"),
+        (0.0, None, 0.5, "supported"),  # not measured: the tasks alone
+        (0.0, 90, 0.5, "not_supported"),
+        (0.0, 50, 0.9, "not_supported"),  # cheaper at a length where quality was not measured
+        (-0.05, 50, 0.5, "not_supported"),
+        ({"fewshot-digits": -0.05}, 50, 0.5, "not_supported"),  # not on every task
     ],
 )
-def test_cheaper_is_not_inferior_everywhere_and_saves(tmp_path, gain, flops, said):
-    found = study(
-        tmp_path, {"ascender+window=8": gain}, rule={"margin": 0.01},
-        costs=(cost("vanilla", 100), cost("ascender+window=8", flops)),
-    )  # fmt: skip
+def test_cheaper_is_not_inferior_everywhere_and_saves(
+    tmp_path, monkeypatch, gain, flops, tasks, said
+):
+    ruled = "ascender+window=8"
+    monkeypatch.setattr(cases, "FLOPS", {**cases.FLOPS, ruled: tasks * cases.FLOPS["vanilla"]})
+    costs = () if flops is None else (cost("vanilla", 100), cost(ruled, flops))
+    found = study(tmp_path, {ruled: gain}, rule={"margin": 0.01}, costs=costs)
     assert verdict("cheaper", found, saving=0.21) == said
 
 
