@@ -143,7 +143,7 @@ def test_a_margin_and_costs_are_in_the_report(tmp_path):
     made = [
         cases.record("distinct", v, s, gain=g)
         for s in range(5)
-        for v, g in (("vanilla", 0.0), ("ascender", -0.002), ("coh", -0.2))
+        for v, g in (("vanilla", 0.0), ("ascender", -0.002), ("coh", -0.2), ("sep", -0.06))
     ]
     rule = {"higher": True, "alpha": 0.05, "smallest": 0.0, "margin": 0.06}
     folder = cases.store(tmp_path / "lab", made, rule=rule)
@@ -154,7 +154,7 @@ def test_a_margin_and_costs_are_in_the_report(tmp_path):
     study = Study.of(read(folder), 50)
     table = margins.inferiority(study)
     verdicts = {row[1].text: row[5].text for row in table.rows}
-    assert verdicts == {"ascender": "not_inferior", "coh": "unproven"}
+    assert verdicts == {"ascender": "not_inferior", "coh": "inferior", "sep": "unproven"}
     ratios = {row[1].text: row[6].data[""] for row in table.rows}
     assert ratios["ascender"] == pytest.approx(3.4 / 2.1)
     ascender = next(row for row in margins.costs(study).rows if row[0].text == "ascender")

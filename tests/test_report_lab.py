@@ -602,6 +602,17 @@ def test_lengths_are_not_mixed(tmp_path):
     assert list(line) == pytest.approx(means)
 
 
+@pytest.mark.parametrize("floor", [0.49, 5.0, -4.0])
+def test_a_far_floor_does_not_press_the_frontier_together(tmp_path, floor):
+    records = [{**r, "floor": floor} for r in cases.records(tasks=("distinct",), seeds=2)]
+    with drawing.style():
+        axis = figures.pareto(study(tmp_path, records), drawing.words("en")).axes[0]
+    low, high = axis.get_ylim()
+    assert (low <= floor <= high) == (floor == 0.49)
+    said = [t.get_text() for t in axis.texts]
+    assert said == {0.49: [], 5.0: ["floor 5 ↑"], -4.0: ["floor -4 ↓"]}[floor]
+
+
 # --- the whole way
 
 

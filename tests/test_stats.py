@@ -31,7 +31,7 @@ from ascender.lab.stats import (
     size,
     wilson,
 )
-from ascender.lab.verdict import Rule, equivalent, not_inferior, verdict
+from ascender.lab.verdict import Rule, equivalent, inferior, not_inferior, verdict
 
 S, E = 3, 211  # seeds, examples
 
@@ -452,6 +452,17 @@ def test_not_inferior():
     assert not not_inferior(worse, 0.01, higher=False)
     assert equivalent(worse, 0.03)
     assert not equivalent(worse, 0.02)
+
+
+@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 0.3), st.booleans())
+def test_inferior_and_not_inferior(low, width, margin, higher):
+    interval = Interval(low, low + width)
+    assert not (inferior(interval, margin, higher) and not_inferior(interval, margin, higher))
+    if width == 0 and abs(low) != margin:
+        assert inferior(interval, margin, higher) or not_inferior(interval, margin, higher)
+    better = Interval(margin + 0.1, 1.0)
+    assert inferior(-better, margin)
+    assert inferior(better, margin, higher=False)
 
 
 # bad input

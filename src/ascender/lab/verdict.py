@@ -67,6 +67,15 @@ def not_inferior(interval: Interval, margin: float, higher: bool = True) -> bool
     return _turned(interval, higher).low > -margin
 
 
+def inferior(interval: Interval, margin: float, higher: bool = True) -> bool:
+    """Whether a is more than a margin worse than b: h < −margin, turned as above.
+
+    >>> inferior(Interval(-0.04, -0.02), 0.005), inferior(Interval(-0.04, 0.01), 0.005)
+    (True, False)
+    """
+    return _turned(interval, higher).high < -margin
+
+
 def equivalent(interval: Interval, smallest: float) -> bool:
     """Whether the two are the same for all that matters: −δ < l and h < δ. Two one-sided tests at
     2.5 % (Schuirmann 1987).

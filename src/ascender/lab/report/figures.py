@@ -50,7 +50,7 @@ def pareto(study: Study, say: Words) -> Figure | None:
         at = frontier(x, y, cells[0].records[0]["higher"])
         axis.step([*(x[i] for i in at), max(x)], [*(y[i] for i in at), y[at[-1]]], where="post",
                   color="#555555", lw=1, zorder=0, label=say("frontier"))  # fmt: skip
-        _floor(axis, cells[0], say)
+        _floor(axis, cells[0], say, near=True)
         if min(x) > 0 and max(x) / min(x) > 10:
             axis.set_xscale("log")
         _powers(axis)
@@ -209,9 +209,18 @@ def _reach(cell: Cell) -> list[list[float]] | None:
     return [[s.mean - s.interval.low], [s.interval.high - s.mean]]
 
 
-def _floor(axis: Axes, cell: Cell, say: Words) -> None:
+def _floor(axis: Axes, cell: Cell, say: Words, near: bool = False) -> None:
+    """A dotted line; with `near`, where it would press the rest together, a number and an arrow."""
     floor = cell.records[0]["floor"]
-    if floor is not None:
+    if floor is None:
+        return
+    low, high = axis.get_ylim()
+    above, below = floor > 2 * high - low, floor < 2 * low - high
+    if near and (above or below):
+        y, va, arrow = (0.97, "top", "↑") if above else (0.03, "bottom", "↓")
+        axis.text(0.98, y, f"{say('floor')} {floor:.3g} {arrow}", transform=axis.transAxes,
+                  ha="right", va=va, fontsize="small", color="#555555")  # fmt: skip
+    else:
         axis.axhline(floor, ls=":", zorder=0, label=say("floor"), **FINE)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ascender.lab.report.study import Study
 from ascender.lab.report.table import Cell, Table
 from ascender.lab.report.tables import FLOPS, NONE, keys, number, ratio_cell, short, span
-from ascender.lab.verdict import not_inferior
+from ascender.lab.stats import Interval
+from ascender.lab.verdict import inferior, not_inferior
 
 
 def inferiority(study: Study) -> Table:
@@ -20,17 +21,22 @@ def inferiority(study: Study) -> Table:
         common = sorted(set(cell.seeds) & set(base.seeds))
         mine = keys(cell, base, seeds=common)
         within, higher = c.by_seed.interval, bool(cell.records[0]["higher"])
-        fits = not_inferior(within, margin, higher)
         flops = cell.mean(FLOPS) / base.mean(FLOPS)
         rows.append((
             Cell(cell.task), Cell(cell.variant, keys(cell)), Cell(str(len(common)), mine),
             Cell(f"{number(c.by_seed.mean, True)} {span(within, True)}", mine,
                  {"mean": c.by_seed.mean, "low": within.low, "high": within.high}),
             Cell(number(margin), (), {"": margin}),
-            Cell("not_inferior" if fits else "unproven", mine), ratio_cell(flops, mine),
+            Cell(_word(within, margin, higher), mine), ratio_cell(flops, mine),
         ))  # fmt: skip
     columns = ("task", "variant", "n", "difference", "margin", "verdict", "flops_ratio")
     return Table("inferiority", columns, tuple(rows), study.sheet.baseline)
+
+
+def _word(within: Interval, margin: float, higher: bool) -> str:
+    if not_inferior(within, margin, higher):
+        return "not_inferior"
+    return "inferior" if inferior(within, margin, higher) else "unproven"
 
 
 def costs(study: Study) -> Table:

@@ -123,11 +123,12 @@ NOTES: dict[str, dict[str, str]] = {
     },
     "inferiority": {
         "en": "Not inferior: the whole 95% interval of the difference, paired by seed, lies above "
-        "the margin below the baseline (for an error: below the margin above it). Unproven is no "
-        "proof of being worse. FLOPs of the attentions, × the baseline's.",
+        "the margin below the baseline (for an error: below the margin above it). Inferior: the "
+        "whole interval lies beyond it. Unproven: neither. FLOPs of the attentions, × the "
+        "baseline's.",
         "ko": "비열등: 같은 시드끼리 구한 차이의 95% 구간 전체가 기준 변형에서 허용 한계를 뺀 "
-        "값보다 위에 있다(오차 지표이면 반대 방향). 미입증은 더 나쁘다는 증명이 아니다. "
-        "FLOPs는 어텐션의 연산 수로, 기준 변형에 대한 배수이다.",
+        "값보다 위에 있다(오차 지표이면 반대 방향). 열등: 구간 전체가 한계 밖에 있다. 미입증: 둘 "
+        "다 아니다. FLOPs는 어텐션의 연산 수로, 기준 변형에 대한 배수이다.",
     },
     "costs": {
         "en": "One attention layer with its projections on random tokens, one thread, the ratio to "
@@ -277,6 +278,7 @@ VERDICTS: dict[str, tuple[str, str]] = {
     "baseline": ("baseline", "기준"),
     "not_inferior": ("not inferior", "비열등"),
     "unproven": ("unproven", "미입증"),
+    "inferior": ("inferior", "열등"),
     "supported": ("supported", "지지됨"),
     "not_supported": ("not supported", "지지되지 않음"),
     "unfinished": ("runs not finished", "실행 미완료"),
@@ -298,10 +300,10 @@ FIGURES: dict[str, dict[str, str]] = {
     "pareto": {
         "en": "Figure 2. Quality against cost: mean test score with its 95% interval over the "
         "attention FLOPs of one example. The line is the frontier: nothing is both better and "
-        "cheaper. Dotted: the floor. ↓: lower is better.",
+        "cheaper. Dotted: the floor (far from all scores: its number). ↓: lower is better.",
         "ko": "그림 2. 비용 대비 성능: 예제 하나의 어텐션 FLOPs에 대한 평균 시험 점수와 95% 구간. "
-        "선은 파레토 경계로, 더 좋으면서 더 싼 것은 없다. 점선은 바닥, ↓는 낮을수록 좋다는 "
-        "표시이다.",
+        "선은 파레토 경계로, 더 좋으면서 더 싼 것은 없다. 점선은 바닥(점수들과 멀면 숫자로 표시), "
+        "↓는 낮을수록 좋다는 표시이다.",
     },
     "deltas": {
         "en": "Figure 3. Differences from {baseline}, paired by seed, with 95% intervals. Triangle "
