@@ -16,6 +16,7 @@ from ascender.lab.report import Study, fill, read, several
 from ascender.lab.report.claims import TESTS, claims
 
 DRAWS = 20
+LONG_AGO = "2001-01-01T00:00:00Z"
 
 
 def study(tmp_path, gains, tasks=("distinct", "fewshot-digits"), seeds=5, costs=(), **sheet):
@@ -205,7 +206,7 @@ def bundle(tmp_path):
         {"text": "It <wins>.", "text_ko": "이긴다.", "suite": "accuracy", "test": "wins"},
         {"text": "It is cheap.", "text_ko": "싸다.", "suite": "missing", "test": "cheaper"},
     ]
-    sheet = {"name": "paper", "fixed": "2001-01-01T00:00:00Z", "claims": asked}
+    sheet = {"name": "paper", "claims": [{**one, "fixed": LONG_AGO} for one in asked]}
     (tmp_path / "claims.json").write_text(json.dumps(sheet))
     return tmp_path
 
@@ -217,7 +218,7 @@ def test_a_bundle_is_reported_with_its_claims(tmp_path):
     assert "It &lt;wins&gt;." in page
     assert "지지됨" in page
     assert "not run yet" in page
-    assert json.loads((out / "claims.json").read_text())["fixed"] == "2001-01-01T00:00:00Z"
+    assert json.loads((out / "claims.json").read_text())["claims"][0]["fixed"] == LONG_AGO
     assert "| supported |" in (out / "tables" / "claims.md").read_text()
     again = several(out, tmp_path / "again", lang="both", draws=DRAWS)  # from rows alone
     assert (tmp_path / "again" / "index.html").read_text() == page
@@ -250,16 +251,22 @@ def test_no_verdict_before_the_runs_are_done(tmp_path):
 
 def test_claims_are_written_down_once(tmp_path, monkeypatch):
     monkeypatch.setattr(Bundle, "made", lambda self: [])
-    one = Bundle("paper", "All.", (), claims=(Claim("A.", "가.", "accuracy", "wins"),))
-    places(one, tmp_path)
+    first, second = (Claim(x, "가.", "accuracy", "gain", {"at_least": 0.1}) for x in ("A.", "B."))
+    one = Bundle("paper", "All.", (), claims=(first,))
     path = tmp_path / "claims.json"
-    before = json.loads(path.read_text())
-    path.write_text(json.dumps({**before, "fixed": "2001-01-01T00:00:00Z"}))
+    fixed = lambda: [c["fixed"] for c in json.loads(path.read_text())["claims"]]  # noqa: E731
     places(one, tmp_path)
-    assert json.loads(path.read_text())["fixed"] == "2001-01-01T00:00:00Z"
+    (written,) = fixed()
+    path.write_text(path.read_text().replace(written, LONG_AGO))
+    places(one, tmp_path)
+    assert fixed() == [LONG_AGO]
     assert claimed(tmp_path) == ("paper", one.claims)
-    places(replace(one, claims=(Claim("B.", "나.", "accuracy", "wins"),)), tmp_path)
-    assert json.loads(path.read_text())["fixed"] > "2001-01-01T00:00:00Z"
+    places(replace(one, claims=(second, first)), tmp_path)  # another claim does not touch the first
+    assert claimed(tmp_path) == ("paper", (second, first))
+    assert fixed()[0] > LONG_AGO
+    assert fixed()[1] == LONG_AGO
+    places(replace(one, claims=(replace(first, given={"at_least": 0.05}),)), tmp_path)
+    assert fixed()[0] > LONG_AGO
 
 
 def test_an_unknown_test_is_named(tmp_path):

@@ -72,12 +72,15 @@ def places(
 
 
 def _write_down(made: Bundle, out: Path) -> None:
-    """The claims and since when they stand."""
-    asked = [asdict(claim) for claim in made.claims]
-    there = json.loads((out / CLAIMS).read_text("utf-8")) if (out / CLAIMS).exists() else {}
-    if there.get("claims") != asked:
-        sheet = {"name": made.name, "fixed": now(), "claims": asked}
-        write(out / CLAIMS, json.dumps(sheet, ensure_ascii=False, indent=1))
+    """The claims, and since when each stands."""
+    path = out / CLAIMS
+    there = json.loads(path.read_text(encoding="utf-8"))["claims"] if path.exists() else []
+    asked = []
+    for claim in made.claims:
+        since = (one["fixed"] for one in there if _claim(one) == claim)
+        asked.append({**asdict(claim), "fixed": next(since, now())})
+    if asked != there:
+        write(path, json.dumps({"name": made.name, "claims": asked}, ensure_ascii=False, indent=1))
 
 
 def claimed(folder: Path) -> tuple[str, tuple[Claim, ...]]:
@@ -86,7 +89,11 @@ def claimed(folder: Path) -> tuple[str, tuple[Claim, ...]]:
     if not path.exists():
         return "", ()
     sheet = json.loads(path.read_text(encoding="utf-8"))
-    return sheet["name"], tuple(Claim(**one) for one in sheet["claims"])
+    return sheet["name"], tuple(_claim(one) for one in sheet["claims"])
+
+
+def _claim(one: Mapping[str, Any]) -> Claim:
+    return Claim(**{name: x for name, x in one.items() if name != "fixed"})
 
 
 def inside(folder: Path) -> list[Path]:
