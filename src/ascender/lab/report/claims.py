@@ -19,6 +19,7 @@ from ascender.lab.report.margins import inferiority
 from ascender.lab.report.study import Study
 from ascender.lab.report.table import Cell, Table
 from ascender.lab.report.tables import FLOPS, number, p_value
+from ascender.lab.report.words import VERDICTS
 from ascender.lab.stats import holm, paired
 from ascender.lab.verdict import verdict
 from ascender.names import lookup
@@ -46,11 +47,15 @@ def wins(study: Study) -> Finding:
     by = {word: _tasks(study, RULED, word) for word in ("win", "tie", "loss")}
     counts = {word: len(tasks) for word, tasks in by.items()}
     n = sum(counts.values())
-    named = "".join(f"; {word}: {', '.join(by[word])}" for word in ("win", "loss") if by[word])
+    named, named_ko = (
+        "".join(f"; {say(word)}: {', '.join(by[word])}" for word in ("win", "loss") if by[word])
+        for say in (str, _ko)
+    )
     return _finding(
         (counts["win"] > n / 2 and not counts["loss"]) if n else None,
         f"{counts['win']} won, {counts['tie']} tied, {counts['loss']} lost of {n} tasks{named}",
-        f"과제 {n}개 중 우세 {counts['win']}, 무승부 {counts['tie']}, 열세 {counts['loss']}{named}",
+        f"과제 {n}개 중 우세 {counts['win']}, 무승부 {counts['tie']}, "
+        f"열세 {counts['loss']}{named_ko}",
     )
 
 
@@ -131,11 +136,14 @@ def beats(study: Study, control: str) -> Finding:
         task: verdict(pair.interval, p, replace(study.sheet.rule, higher=_higher(study, task)))
         for (task, pair), p in zip(pairs.items(), adjusted, strict=True)
     }
-    text = ", ".join(f"{t} {number(pairs[t].mean, True)} ({word})" for t, word in words.items())
+    text, text_ko = (
+        ", ".join(f"{t} {number(pairs[t].mean, True)} ({say(word)})" for t, word in words.items())
+        for say in (str, _ko)
+    )
     return _finding(
         all(word == "win" for word in words.values()),
         f"ASCender − {control} where it beats {study.sheet.baseline}: {text}",
-        f"{study.sheet.baseline}보다 우세한 과제에서 ASCender − {control}: {text}",
+        f"{study.sheet.baseline}보다 우세한 과제에서 ASCender − {control}: {text_ko}",
     )
 
 
@@ -232,44 +240,50 @@ def roles(study: Study, alpha: float = 0.05) -> Finding:
     agreed = {r[0].text for r, x in zip(rows, p, strict=True) if x is not None and x < alpha}
     tasks = {row[0].text for row in rows}
     text = ", ".join(
-        f"{r[0].text} {r[2].text}: p = {p_value(x)}" for r, x in zip(rows, p, strict=True) if x
+        f"{r[0].text} {r[2].text}: {p_value(x)}" for r, x in zip(rows, p, strict=True) if x
     )
     return _finding(
         len(agreed) > len(tasks) / 2,
-        f"agreement of seeds on heads, by task and layer: {text}",
-        f"헤드에 대한 시드 사이의 일치, 과제와 층별: {text}",
+        f"agreement of seeds on heads, p (Holm) by task and layer: {text}",
+        f"헤드에 대한 시드 사이의 일치, 과제와 층별 p (Holm): {text}",
     )
 
 
 def beside(study: Study) -> Finding:
     """Wherever ASCender wins alone, it wins beside each partner too."""
     won = _tasks(study, RULED, "win")
-    if not won:
-        return _finding(
-            None,
-            f"alone it wins on none of {', '.join(study.tasks)}",
-            f"단독으로 우세한 과제가 없다 ({', '.join(study.tasks)})",
-        )
-    words = [
+    found = [
         (task, v, c.verdict, c.by_seed.mean)
         for (task, v), c in study.judged.items()
-        if task in won and v in study.sheet.against
+        if v == RULED or v in study.sheet.against
     ]
-    text = ", ".join(f"{t} {v} {number(x, True)} ({word})" for t, v, word, x in words)
-    return _finding(all(word == "win" for _, _, word, _ in words) if words else None, text, text)
+    text, text_ko = (
+        ", ".join(f"{t} {v} {number(x, True)} ({say(word)})" for t, v, word, x in found)
+        for say in (str, _ko)
+    )
+    if not won:
+        return _finding(
+            None, f"alone it wins nowhere: {text}", f"단독으로 우세한 곳이 없다: {text_ko}"
+        )
+    partners = [word for t, v, word, _ in found if t in won and v != RULED]
+    return _finding(all(word == "win" for word in partners) if partners else None, text, text_ko)
 
 
 def each(study: Study) -> Finding:
     """Without any one rule ASCender is worse on some task, and better on none."""
-    parts, holds = [], []
+    parts, parts_ko, holds = [], [], []
     for name in ("no-align", "no-sep", "no-coh"):
-        lost, better = _tasks(study, name, "loss"), _tasks(study, name, "win")
+        found = [_tasks(study, name, word) for word in ("loss", "win")]
         if any(v == name for _, v in study.judged):
-            holds.append(bool(lost) and not better)
-            parts.append(f"{name}: worse on {', '.join(lost) or '–'}, better on "
-                         f"{', '.join(better) or '–'}")  # fmt: skip
-    text = "; ".join(parts)
-    return _finding(all(holds) if len(holds) == 3 else None, text, text)
+            holds.append(bool(found[0]) and not found[1])
+            lost, better = (", ".join(tasks) or "–" for tasks in found)
+            parts.append(f"{name}: worse on {lost}, better on {better}")
+            parts_ko.append(f"{name}: 열세 {lost}, 우세 {better}")
+    return _finding(all(holds) if len(holds) == 3 else None, "; ".join(parts), "; ".join(parts_ko))
+
+
+def _ko(word: str) -> str:
+    return VERDICTS[word][1]
 
 
 def _higher(study: Study, task: str) -> bool:

@@ -33,8 +33,8 @@ def _claim(study: Study, ko: bool) -> list[str]:
     sheet = study.sheet
     said = (sheet.claim_ko or sheet.claim) if ko else sheet.claim
     if not sheet.given:
-        return ["실험군 정보가 없다." if ko else "No suite is written down beside the rows."]
-    name = f"실험군: {sheet.name} (키 {sheet.key})" if ko else f"Suite: {sheet.name}, {sheet.key}."
+        return ["묶음 정보가 없다." if ko else "No suite is written down beside the rows."]
+    name = f"묶음: {sheet.name} (키 {sheet.key})" if ko else f"Suite: {sheet.name}, {sheet.key}."
     return [said, name]
 
 

@@ -83,7 +83,7 @@ NOTES: dict[str, dict[str, str]] = {
         "The floor is what the best guess gets that does not look at the input. FLOPs are those "
         "of the attentions in a forward pass; times are of trials that ran side by side.",
         "ko": "시드별 시험 점수, 평균 ± 표준편차. 차이는 같은 시드끼리 짝지어 95% t 구간과 함께 "
-        "적었고, p는 실험군 전체 비교에 대해 홀름 방법으로 보정했다. 바닥은 입력을 보지 않는 "
+        "적었고, p는 묶음 전체 비교에 대해 홀름 방법으로 보정했다. 바닥은 입력을 보지 않는 "
         "최선의 추측이 얻는 점수이다. FLOPs는 순전파 한 번의 어텐션 연산이고, 시간은 나란히 돌린 "
         "시행의 것이다.",
     },
@@ -93,7 +93,7 @@ NOTES: dict[str, dict[str, str]] = {
         "suite. δ is Cliff's, d_z Cohen's of pairs. The floor is what the best guess gets that "
         "does not look at the input.",
         "ko": "시드별 시험 점수: 평균 ± 표준편차, 95% t 구간. 차이는 같은 시드끼리 짝지어 구했고, "
-        "p는 대응표본 t 검정 값을 실험군 전체 비교에 대해 홀름 방법으로 보정한 것이다. δ는 "
+        "p는 대응표본 t 검정 값을 묶음 전체 비교에 대해 홀름 방법으로 보정한 것이다. δ는 "
         "클리프의 델타, d_z는 짝지은 코언의 d이다. 바닥은 입력을 보지 않는 최선의 추측이 얻는 "
         "점수이다.",
     },
@@ -198,7 +198,7 @@ NOTES: dict[str, dict[str, str]] = {
 
 COLUMNS: dict[str, tuple[str, str]] = {
     "paper_claim": ("claim", "주장"),
-    "suite": ("suite", "실험군"),
+    "suite": ("suite", "묶음"),
     "trials": ("trials", "시행"),
     "ground": ("what was found", "근거"),
     "validation": ("validation, mean ± sd", "검증, 평균 ± 표준편차"),
@@ -390,7 +390,7 @@ AXES: dict[str, tuple[str, str]] = {
 
 PAGE: dict[str, tuple[str, str]] = {
     "claim": ("The claim", "주장"),
-    "no_claim": ("No suite was given, so no claim.", "실험군이 주어지지 않아 주장이 없다."),
+    "no_claim": ("No suite was given, so no claim.", "묶음이 주어지지 않아 주장이 없다."),
     "verdicts": ("Against {baseline}", "{baseline} 대비"),
     "caveats": ("What cannot be judged", "판정할 수 없는 것"),
     "tables": ("Tables", "표"),
@@ -434,18 +434,18 @@ REMARKS: dict[str, tuple[str, str]] = {
     ),
     "missing": (
         "{n} of {all} trials of the suite are not finished.",
-        "실험군의 시행 {all}개 중 {n}개가 끝나지 않았다.",
+        "묶음의 시행 {all}개 중 {n}개가 끝나지 않았다.",
     ),
     "no_suite": (
         "No suite: the usual rule (α = 0.05) and the baseline {baseline} stand in; nothing shows "
         "that they were fixed before the runs.",
-        "실험군 정보가 없어 기본 규칙(α = 0.05)과 기준 변형({baseline})을 썼다. 실행 전에 "
+        "묶음 정보가 없어 기본 규칙(α = 0.05)과 기준 변형({baseline})을 썼다. 실행 전에 "
         "정해졌다는 근거는 없다.",
     ),
     "changed": (
         "The suite given judges otherwise than the one written beside the trials when they ran: "
         "its rule was fixed after them.",
-        "주어진 실험군의 판정 방식이 실행 당시 기록된 것과 다르다. 이 규칙은 실행 후에 정해졌다.",
+        "주어진 묶음의 판정 방식이 실행 당시 기록된 것과 다르다. 이 규칙은 실행 후에 정해졌다.",
     ),
     "few_seeds": (
         "At most {n} seeds a cell: a t interval is wide and its p coarse; read verdicts with care.",
