@@ -161,8 +161,9 @@ def cheaper(study: Study, saving: float) -> Finding:
             "모든 과제에서 비열등이 입증된 규칙 변형이 없다"
             + (f". 규칙 없이: {', '.join(plain)}" if plain else ""),
         )
-    worst = {v: max([_in_tasks(study, v), *_at_lengths(study, v).values()]) for v in ruled}
-    best = min(ruled, key=lambda v: worst[v])
+    lengths = {v: max(_at_lengths(study, v).values(), default=0.0) for v in ruled}
+    worst = {v: max(_in_tasks(study, v), lengths[v]) for v in ruled}
+    best = min(ruled, key=lambda v: (worst[v], lengths[v]))
     return _finding(
         worst[best] <= 1 - saving,
         f"not inferior on every task, FLOPs × vanilla's: {_shown(study, [best])}; without rules: "
