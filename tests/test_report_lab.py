@@ -514,6 +514,8 @@ def test_a_suite_that_tunes_shows_no_test_score(tiny, tmp_path):
     assert made.name == "tuning"
     best = [r["validation"] for r in read(tiny).records]
     assert made.rows[0][4].data["mean"] == pytest.approx(np.mean([best[0], best[2]]))
+    assert re.search(r"\d test examples;", methods(Study.of(read(tiny), DRAWS), "en"))
+    assert not re.search(r"\d test examples;", methods(found, "en"))
 
 
 def test_a_rule_changed_after_the_runs_is_told(tiny):

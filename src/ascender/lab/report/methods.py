@@ -128,13 +128,15 @@ def _data(study: Study, ko: bool) -> list[str]:
         runs = [r for cell in study.of_task(task) for r in cell.records]
         options = runs[0]["run"].get("options", {})
         how = options.get("tokenizer", "과제 기본값" if ko else "the task's own")
-        n = _range(r["test"]["n"] for r in runs)
+        parts = [f"{task}: 토큰화는 {how}" if ko else f"{task}: tokenisation {how}"]
+        if not study.sheet.tuning:  # which does not look at the test
+            n = _range(r["test"]["n"] for r in runs)
+            parts.append(f"시험 예제 {n}개" if ko else f"{n} test examples")
         read = short(max(float(r["tokens"]) for r in runs))
-        if ko:
-            lines.append(f"{task}: 토큰화는 {how}; 시험 예제 {n}개; 학습 토큰 최대 {read}")
-        else:
-            line = f"{task}: tokenisation {how}; {n} test examples; up to {read} tokens in training"
-            lines.append(f"{line}; options {options}" if options else line)
+        parts.append(f"학습 토큰 최대 {read}" if ko else f"up to {read} tokens in training")
+        if options and not ko:
+            parts.append(f"options {options}")
+        lines.append("; ".join(parts))
     return lines
 
 
