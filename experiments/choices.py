@@ -17,12 +17,14 @@ WIDER = [*TASKS, "recall", "sst2", "digits"]
 LOUDER = ["ascender", "ascender+omega=0.5"]  # 0.1 moves 1–5% of the attention
 SEARCH = ["ascender+k=4", "ascender+k=[4,8,16,32]"]  # narrower, and a width for each head
 SHAPE = ["shared", "raw", "lower", "upper"]  # geometry, standardising, where in the stack
+OPEN = ["ungated"]  # γ hardly differs between tokens, and η all but shuts separation on short text
 
 once = [
     *tuned(WIDER, LOUDER, seeds=1),
     *tuned(TASKS[:2], ["ascender+omega=1"], seeds=1),
     *(replace(run, schedule="constant") for run in tuned(TASKS, ["ascender"], seeds=1)),
     *tuned(TASKS, [*SEARCH, *SHAPE], seeds=1),
+    *tuned(WIDER, OPEN, seeds=1),
 ]
 SUITE = Suite(
     name="choices",

@@ -36,6 +36,13 @@ TASKS = {
     "lra-text": {"steps": 400, "batch": 16, "every": 50, "options": {"length": 256, "held": 500}},
     "fashion-mnist": {"steps": 400, "batch": 32, "every": 100},
 }  # fmt: skip
+LONG = {
+    **TASKS["pylib"],
+    "steps": 1200,
+    "batch": 2,
+    "every": 100,
+    "options": {"length": 1024, "blocks": 50},
+}
 RATES = {  # vanilla's, ASCender's; of equals the lower one
     "fewshot-digits": (1e-3, 3e-3), "distinct": (1e-3, 1e-3), "grouping": (3e-3, 3e-3),
     "recall": (1e-3, 1e-3), "listops-short": (3e-3, 3e-3), "listops": (3e-3, 1e-2),
