@@ -9,7 +9,7 @@ few sequences at a time so that they stay in the cache, in one autograd node:
               of forward read upwards. ∂L/∂x is written dx; sums run over what was broadcast.
 
 A long call makes its matrices again in backward. The laws compare every gradient with autograd's
-through the dense definition.
+through the dense definition. A rule that is switched off is left out of both.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def compact(flock: Flock) -> Tensor:
 
 def _masks(flock: Flock) -> Masks:
     vis, dtype, r = flock.vis, flock.wide, flock.rules
-    near = nb.as_mask(flock.members, vis.M)
+    near = nb.as_mask(flock.members, vis.M) if r.needs_neighbours else None
     by_row = vis.causal or vis.window is not None or not vis.by_key_only
     hidden = ~vis.visible if by_row or vis.mask is not None else None
     count: Tensor | float = float(vis.M)
@@ -77,13 +77,14 @@ def _masks(flock: Flock) -> Masks:
         keys = None if by_row else seen.mT.to(dtype)
     around, crowd = vis.visible, vis.flockmates
     away = hidden
-    if r.local_scope == "neighbours":
+    if near is not None and r.local_scope == "neighbours":
         around = near if vis.cross else near | (vis.visible & ~vis.flockmates)
         away, crowd = ~around, near
     anyone = None if away is None else around.any(-1, keepdim=True).to(dtype)
     plain = flock.bare is None and isinstance(flock.key_norm, float | int)
     return Masks(
-        near.to(dtype), hidden, keys, by_row, count, crowd.to(dtype), away, anyone,
+        r.on, None if near is None else near.to(dtype), hidden, keys, by_row, count,
+        crowd.to(dtype) if r.active("sep") else None, away, anyone,
         r.standardise, 1 / float(flock.key_norm) if plain else None,  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -110,18 +111,26 @@ class _Compact(torch.autograd.Function):
         if ctx.kept is not None:
             rows, ctx.kept = ctx.kept, None
             parts, numbers = rows.back(g)
-            return (None, *parts, *numbers)
+            return (None, *_filled(parts, ctx.saved_tensors), *_filled(numbers, ctx.numbers))
         tensors = ctx.saved_tensors
         grads: list[Any] = [None if t is None else torch.zeros_like(t) for t in tensors]
         sums: list[Any] = [None] * len(ctx.numbers)
         for some, part, cut in _pieces(ctx.m, tensors):
             parts, numbers = _Rows(part, *cut, *ctx.numbers).back(g[some])
             for whole, here in zip(grads, parts, strict=True):
-                if whole is not None:
+                if whole is not None and here is not None:
                     whole[some if whole.shape[0] > 1 else slice(None)] += here
             for i, here in enumerate(numbers):
                 sums[i] = here if sums[i] is None else sums[i] + here
-        return (None, *grads, *sums)
+        return (None, *grads, *_filled(sums, ctx.numbers))
+
+
+def _filled(grads: list[Any], of: Any) -> list[Any]:
+    """What a rule that is off has no say in: 0, as the definition gives it."""
+    return [
+        torch.zeros_like(x) if grad is None and isinstance(x, Tensor) else grad
+        for grad, x in zip(grads, of, strict=True)
+    ]
 
 
 def _pieces(m: Masks, tensors: Any) -> Iterator[tuple[slice, Masks, list[Any]]]:
@@ -143,19 +152,27 @@ class _Rows:
     ) -> None:  # fmt: skip
         self.m, self.numbers, self.other = m, numbers, other
         self.v, self.ku, self.z_q, self.z_k, self.h_q, self.h_k = v, ku, z_q, z_k, h_q, h_k
-        t, H, self.d = numbers[9], q.shape[1], q.shape[-1]
-        self._heading()
-        self._centre()
-        self._penalty()
-        x, y = (self.coh.f * self.x).expand(-1, H, -1, -1), self.y.expand(-1, H, -1, -1)
-        if m.scale is None:
-            self.Q = torch.cat([q, self.align.f * self.u, x], -1)
-            self.K = torch.cat([k, ku, y], -1)
-        else:  # keys of one length: k̃ = scale · k, so u folds into q
-            self.Q = torch.cat([torch.addcmul(q, self.align.f * m.scale, self.u), x], -1)
-            self.K = torch.cat([k, y], -1)
+        t, H = numbers[9], q.shape[1]
+        left, right = {"base": q}, {"base": k}  # the columns of Q and K, by term
+        if "align" in m.on:
+            self._heading()
+            if m.scale is None:
+                left["align"], right["align"] = self.align.f * self.u, ku
+            else:  # keys of one length: k̃ = scale · k, so u folds into q
+                left["base"] = torch.addcmul(q, self.align.f * m.scale, self.u)
+        if "sep" in m.on or "coh" in m.on:
+            self._distances()
+        if "coh" in m.on:
+            self._centre()
+            left["coh"] = (self.coh.f * self.x).expand(-1, H, -1, -1)
+            right["coh"] = self.y.expand(-1, H, -1, -1)
+        self.widths = {name: columns.shape[-1] for name, columns in right.items()}
+        self.Q, self.K = (torch.cat(list(side.values()), -1) for side in (left, right))
         self.Q = self.Q.div_(t)
-        s = (self.Q @ self.K.mT).addcmul_(self.phi, self.sep.f / t, value=-1)
+        s = self.Q @ self.K.mT
+        if "sep" in m.on:
+            self._penalty()
+            s = s.addcmul_(self.phi, self.sep.f / t, value=-1)
         if other is not None:
             s += other / t
         self.A = softmax_(s, m.hidden)
@@ -163,6 +180,7 @@ class _Rows:
 
     def _heading(self) -> None:
         m, ku = self.m, self.ku
+        assert m.near is not None
         self.n_near = m.near.sum(-1, keepdim=True).clamp_min_(1)
         s = mix(m.near, ku)
         self.length = torch.linalg.vector_norm(s, dim=-1, keepdim=True).clamp_min_(FLOOR)
@@ -172,11 +190,13 @@ class _Rows:
         self.spread_a = Spread(self.u, ku, m) if m.standardise else None
         self.align = Slope(self.numbers[0], self.gate_a, self.spread_a)
 
-    def _centre(self) -> None:
-        m, tau = self.m, self.numbers[6]
+    def _distances(self) -> None:
         self.y = lift(self.z_k)
         zz = self.z_q.square().sum(-1, keepdim=True)
         self.d2 = (probe(self.z_q) @ self.y.mT).neg_().add_(zz).clamp_min_(0)
+
+    def _centre(self) -> None:
+        m, tau = self.m, self.numbers[6]
         self.p = softmax_(self.d2 * (-1 / tau**2), m.away)
         mean = self.p @ self.y
         self.c = mean[..., :-1]
@@ -189,6 +209,8 @@ class _Rows:
 
     def _penalty(self) -> None:
         m, kappa = self.m, self.numbers[8]
+        assert m.near is not None
+        assert m.crowd is not None
         self.w = torch.exp(self.d2 * (-1 / self.numbers[5] ** 2))
         self.rho = (self.w * m.crowd).sum(-1, keepdim=True)
         e = (self.h_q @ self.h_k.mT).sub(self.numbers[7]).clamp_min_(0)
@@ -198,47 +220,62 @@ class _Rows:
         self.sep = Slope(self.numbers[1], (self.rho / kappa).clamp_max_(1), self.spread_s)
 
     def back(self, g: Tensor) -> tuple[list[Any], list[Any]]:
-        """Gradients of the tensors, and of the numbers."""
-        t = self.numbers[9]
-        A, d, z = self.A, self.d, self.y.shape[-1]
+        """Gradients of the tensors, and of the numbers; None of what a rule that is off has."""
+        m, t, A = self.m, self.numbers[9], self.A
         dv = A.mT @ g
         inner = (g * self.out).sum(-1, keepdim=True)
         G = (g @ self.v.mT).sub_(inner).mul_(A)  # ∂L/∂S
         dQ, dK = G @ self.K, G.mT @ self.Q
         dt = (dQ * self.Q).sum(-1, keepdim=True)
-        if self.m.scale is None:
-            dq, dfu, dfx = dQ.div_(t).split([d, d, z], -1)
-            dk, dku, dy = dK.split([d, d, z], -1)
-        else:
-            dq, dfx = dQ.div_(t).split([d, z], -1)
-            dk, dy = dK.split([d, z], -1)
-            dfu, dku = dq * self.m.scale, 0
+        left, right = (
+            dict(zip(self.widths, dx.split(list(self.widths.values()), -1), strict=True))
+            for dx in (dQ.div_(t), dK)
+        )
+        dq, dk = left["base"], right["base"]
         G = G.div_(t)  # ∂L/∂T from here on
-        dother = None
+        dother = dku = d_align = d_alpha_align = dh_q = dh_k = None
+        d_sep: tuple[Any, ...] = (None,) * 4
         if self.other is not None:
             dother = G.sum_to_size(self.other.shape).clone()  # G is used up below
             dt = dt + (G * self.other).sum(-1, keepdim=True)
-        dku, d_align, d_alpha_align = self._back_heading(dfu, dku)
-        dt_sep, dd2, dh_q, dh_k, d_sep = self._back_penalty(G)
-        dd2_c, dy, d_coh = self._back_centre(dfx, dy)
-        # d² = ‖z_q‖² − probe(z_q)·lift(z_k), and y = lift(z_k)
-        dd2 = dd2.add_(dd2_c).mul_(self.d2 > 0)
-        z_q, z_k = self.z_q, self.z_k
-        dz_q = 2 * (z_q * dd2.sum(-1, keepdim=True) - dd2 @ z_k)
-        dz_k = 2 * (z_k * dd2.sum(-2).unsqueeze(-1) - dd2.mT @ z_q)
-        dz_k = dz_k + dy[..., :-1] + 2 * z_k * dy[..., -1:]
+        if "align" in m.on:
+            dfu, dku = (left["align"], right["align"]) if m.scale is None else (dq * m.scale, 0)
+            dku, d_align, d_alpha_align = self._back_heading(dfu, dku)
+        dd2 = None
+        if "sep" in m.on:
+            dt_sep, dd2, dh_q, dh_k, d_sep = self._back_penalty(G)
+            dt = dt + dt_sep
+        dz_q, dz_k, d_coh = self._back_distances(dd2, left.get("coh"), right.get("coh"))
         d_g_sep, d_tau_sep, d_delta, d_kappa = d_sep
         d_g_coh, d_alpha_coh, d_tau_coh = d_coh
-        d_t = summed(-(dt + dt_sep) / t, t)
         tensors = [dq, dk, dku, dv, dz_q, dz_k, dh_q, dh_k, dother]
         return tensors, [
             d_align, d_g_sep, d_g_coh, d_alpha_align, d_alpha_coh, d_tau_sep, d_tau_coh, d_delta,
-            d_kappa, d_t,
+            d_kappa, summed(-dt / t, t),
         ]  # fmt: skip
+
+    def _back_distances(
+        self, dd2: Tensor | None, dfx: Tensor | None, dy: Tensor | None
+    ) -> tuple[Any, ...]:
+        """d² = ‖z_q‖² − probe(z_q)·lift(z_k), and y = lift(z_k): (dz_q, dz_k, cohesion's)."""
+        d_coh: tuple[Any, ...] = (None,) * 3
+        if dfx is not None and dy is not None:
+            dd2_c, dy, d_coh = self._back_centre(dfx, dy)
+            dd2 = dd2_c if dd2 is None else dd2.add_(dd2_c)
+        if dd2 is None:
+            return None, None, d_coh
+        dd2 = dd2.mul_(self.d2 > 0)
+        z_q, z_k = self.z_q, self.z_k
+        dz_q = 2 * (z_q * dd2.sum(-1, keepdim=True) - dd2 @ z_k)
+        dz_k = 2 * (z_k * dd2.sum(-2).unsqueeze(-1) - dd2.mT @ z_q)
+        if dy is not None:
+            dz_k = dz_k + dy[..., :-1] + 2 * z_k * dy[..., -1:]
+        return dz_q, dz_k, d_coh
 
     def _back_heading(self, dfu: Tensor, dku: Tensor | int) -> tuple[Any, ...]:
         """T has f u·k̃."""
         alpha, u = self.numbers[3], self.u
+        assert self.m.near is not None
         dg, dgate, dvar = self.align.back((dfu * u).sum(-1, keepdim=True))
         du = dfu * self.align.f
         if self.spread_a is not None:
@@ -253,6 +290,7 @@ class _Rows:
         """T has −f φ. Uses up G."""
         tau, delta, kappa = self.numbers[5], self.numbers[7], self.numbers[8]
         m, phi, w, d2 = self.m, self.phi, self.w, self.d2
+        assert m.crowd is not None
         scratch = G * phi
         df = scratch.sum(-1, keepdim=True).neg_()
         dt = df * self.sep.f

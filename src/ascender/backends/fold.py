@@ -36,7 +36,7 @@ from ascender.combine import Local, columns, masked_softmax, slope
 from ascender.flock import Flock
 from ascender.geometry import kernel, lift, probe
 from ascender.lazy import lazy
-from ascender.rules import Rules, alignment, cohesion, separation
+from ascender.rules import alignment, cohesion, separation
 from ascender.visibility import Visibility
 
 ROWS = 128  # rows recomputed at once
@@ -85,7 +85,7 @@ def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
     """out = A v, by the fold."""
     r = flock.rules
     lists = None
-    if needs_lists(r):
+    if r.needs_neighbours:
         lists = Lists(layout.members(flock), flock.q.shape[1], flock.vis.M)
     crowd = _Crowd(flock, layout, lists)
     scores = _scores(flock, crowd, lists)
@@ -127,11 +127,6 @@ def _scores(flock: Flock, crowd: _Crowd, lists: Lists | None) -> list[Score]:
 def at_most(x: Tensor, bound: Tensor | float) -> Tensor:
     """x where rounding cannot lift it above what it can be; the gradient passes."""
     return x - (x.detach() - bound).clamp_min(0)
-
-
-def needs_lists(r: Rules) -> bool:
-    """Whether anything asks for N_k(i)."""
-    return r.active("align") or r.active("sep") or r.local_scope == "neighbours"
 
 
 def crowd_once(flock: Flock, layout: Layout) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ascender.backends.flash import attend
-from ascender.backends.fold import At, Layout, Score, crowd_once, fold, needs_lists
+from ascender.backends.fold import At, Layout, Score, crowd_once, fold
 from ascender.combine import slope
 from ascender.flock import Flock
 from ascender.lazy import lazy
@@ -149,7 +149,7 @@ def folded(flock: Flock) -> Float[Tensor, "B H N e"]:
     if together or H == 1 or B * H * N * d < LONG:
         return fold(flock, Whole(flock.vis, flock.wide))
     shared = flock.h_k.shape[1] == 1 and flock.neighbours != "scores"
-    members = flock.members if shared and needs_lists(flock.rules) else None
+    members = flock.members if shared and flock.rules.needs_neighbours else None
     once = crowd_once(flock, Whole(flock.vis, flock.wide))
     out = flock.q.new_empty(B, H, N, e)
     for h in range(H):

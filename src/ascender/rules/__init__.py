@@ -94,15 +94,23 @@ class Rules:
 
     def active(self, rule: str) -> bool:
         """False where the rule is switched off by a plain 0 (a float, not a learned number)."""
-        return rule in self._active
+        return rule in self.on
 
     @lazy
-    def _active(self) -> tuple[str, ...]:
+    def on(self) -> tuple[str, ...]:
+        """The rules that are active."""
+
         def off(x: Number) -> bool:
             return not isinstance(x, Tensor) and x == 0
 
         pairs = {r: (getattr(self, f"lam_{r}"), getattr(self, f"omega_{r}")) for r in RULES}
         return tuple(rule for rule, pair in pairs.items() if not any(map(off, pair)))
+
+    @property
+    def needs_neighbours(self) -> bool:
+        """Whether any active rule asks for N_k(i)."""
+        local = self.local_scope == "neighbours" and self.active("coh")
+        return self.active("align") or self.active("sep") or local
 
     def columns(self, dtype: torch.dtype) -> dict[str, Any]:
         """Every number as it multiplies rows in numpy: a float, or (H or 1, 1). Kept where that is
