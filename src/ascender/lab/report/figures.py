@@ -100,8 +100,9 @@ def deltas(study: Study, say: Words) -> Figure | None:
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="x", color="#E6E6E6", lw=0.6)
         _few(axis.xaxis)
-        metric = _metric(cells[0])
-        _name(axis, cells[0], say("difference", metric=metric, baseline=study.sheet.baseline), "")
+        word = "own_difference" if study.sheet.against else "difference"
+        label = say(word, metric=_metric(cells[0]), baseline=study.sheet.baseline)
+        _name(axis, cells[0], label, "")
     return figure
 
 

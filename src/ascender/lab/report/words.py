@@ -373,6 +373,7 @@ AXES: dict[str, tuple[str, str]] = {
     "test": ("test {metric}", "시험 {metric}"),
     "validation": ("validation {metric}", "검증 {metric}"),
     "difference": ("{metric}, difference from {baseline}", "{metric}, {baseline} 대비 차이"),
+    "own_difference": ("{metric}, difference within the pair", "{metric}, 짝 안에서의 차이"),
     "step": ("step", "스텝"),
     "layer": ("layer", "층"),
     "head": ("head", "헤드"),
