@@ -674,6 +674,19 @@ def test_documents_have_the_tables_of_their_rows(page, lang, tmp_path):
     assert copy.read_text(encoding="utf-8") == whole
 
 
+def test_a_document_is_filled_in_its_language(tmp_path):
+    asks = "<!-- lab: quick accuracy -->\n<!-- /lab -->\n"
+    papers = [tmp_path / name for name in ("paper.md", "paper.ko.md")]
+    for paper in papers:
+        paper.write_text(asks)
+    words = [word for paper in papers for word in ("--into", str(paper))]
+    run = CliRunner().invoke(app, ["lab", "report", str(ROOT / "docs/lab/quick"), *words])
+    assert run.exit_code == 0, run.output
+    english, korean = (paper.read_text(encoding="utf-8") for paper in papers)
+    assert "| task | variant |" in english
+    assert "| 과제 | 변형 |" in korean
+
+
 def test_a_document_that_asks_for_nothing(tmp_path):
     (tmp_path / "none.md").write_text("nothing")
     with pytest.raises(ValueError, match=r"asks for nothing \(no line <!-- lab: quick TABLE -->"):

@@ -197,7 +197,10 @@ def report(
         str | None, typer.Option(help="A suite or its file; else the one written in DIR.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to; DIR/report.")] = None,
-    lang: Annotated[str, typer.Option(help="Headings and captions: en, ko or both.")] = "en",
+    lang: Annotated[
+        str | None,
+        typer.Option(help="Headings and captions: en, ko or both; en, into NAME.ko.md ko."),
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
     into: Annotated[
         list[Path] | None,
@@ -220,11 +223,11 @@ def report(
         where = None if data_dir is None else str(data_dir)
         made = None if suite is None else find(suite)
         if into:
-            paths = [fill(path, folder, lang) for path in into]
+            paths = [fill(path, folder, lang or _language(path)) for path in into]
         elif inside(folder):
-            paths = several(folder, out or folder / "report", lang, where)
+            paths = several(folder, out or folder / "report", lang or "en", where)
         else:
-            paths = make(folder, out or folder / "report", made, lang, where)
+            paths = make(folder, out or folder / "report", made, lang or "en", where)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
@@ -235,6 +238,11 @@ def report(
         return
     for path in paths:
         typer.echo(f"wrote {path}")
+
+
+def _language(document: Path) -> str:
+    """README.ko.md is Korean."""
+    return "ko" if ".ko" in document.suffixes else "en"
 
 
 def _show(found: Sequence[tuple[Any, Path]], as_json: bool) -> None:
