@@ -70,12 +70,12 @@ NOTES: dict[str, dict[str, str]] = {
         "ko": "실행 중 가장 좋은 검증 점수, 시드 평균 ± 표준편차. 시험 점수는 보지 않는다.",
     },
     "claims": {
-        "en": "Each claim has a test that was written down before the runs (experiments/paper.py); "
-        "not testable: there is nothing to test it on at this scale. Trials: done, of all where "
-        "some are missing; until they are there, what was found so far is no verdict.",
-        "ko": "각 주장의 검정은 실행 전에 정해 두었다(experiments/paper.py). 검정 불가는 이 "
-        "규모에서 검정할 대상이 없다는 뜻이다. 시행은 끝난 수이며, 빠진 것이 있으면 전체 수를 "
-        "함께 적었다. 다 끝나기 전까지의 근거는 판정이 아니다.",
+        "en": "Each claim names its test (experiments/paper.py); claims.json says since when it "
+        "stands. Not testable: there is nothing to test it on at this scale. Trials: done, of all "
+        "where some are missing; until they are there, what was found so far is no verdict.",
+        "ko": "각 주장에는 검정이 정해져 있고(experiments/paper.py), 언제 정했는지는 claims.json에 "
+        "있다. 검정 불가는 이 규모에서 검정할 대상이 없다는 뜻이다. 시행은 끝난 수이며, 빠진 것이 "
+        "있으면 전체 수를 함께 적었다. 다 끝나기 전까지의 근거는 판정이 아니다.",
     },
     "summary": {
         "en": "Test scores over seeds, mean ± standard deviation; the difference is paired by "
