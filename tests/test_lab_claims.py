@@ -237,7 +237,7 @@ def test_a_document_is_filled_from_a_bundle(tmp_path):
     assert "| distinct |" in text
     doc.write_text("<!-- lab: accuracy nonsense -->\n<!-- /lab -->\n")
     with pytest.raises(ValueError, match="asks for accuracy nonsense; there is accuracy summary"):
-        fill(doc, tmp_path, draws=DRAWS)
+        fill({doc: "en"}, tmp_path, draws=DRAWS)
 
 
 def test_no_verdict_before_the_runs_are_done(tmp_path):

@@ -670,7 +670,7 @@ def test_documents_have_the_tables_of_their_rows(page, lang, tmp_path):
     bare = re.sub(r"(<!-- lab: \S+ \S+ -->\n).*?(<!-- /lab -->)", r"\1\2", whole, flags=re.S)
     assert len(bare) < len(whole)
     copy.write_text(bare, encoding="utf-8")
-    fill(copy, ROOT / "docs/lab", lang, draws=DRAWS)
+    fill({copy: lang}, ROOT / "docs/lab", draws=DRAWS)
     assert copy.read_text(encoding="utf-8") == whole
 
 
@@ -687,10 +687,14 @@ def test_a_document_is_filled_in_its_language(tmp_path):
     assert "| 과제 | 변형 |" in korean
 
 
-def test_a_document_that_asks_for_nothing(tmp_path):
-    (tmp_path / "none.md").write_text("nothing")
+def test_a_document_that_asks_for_nothing_and_one_beside_it(tmp_path):
+    good, none = tmp_path / "good.md", tmp_path / "none.md"
+    good.write_text("<!-- lab: quick accuracy -->\n<!-- /lab -->\n")
+    none.write_text("nothing")
+    before = good.read_text()
     with pytest.raises(ValueError, match=r"asks for nothing \(no line <!-- lab: quick TABLE -->"):
-        fill(tmp_path / "none.md", ROOT / "docs/lab/quick")
+        fill({good: "en", none: "en"}, ROOT / "docs/lab/quick", draws=DRAWS)
+    assert good.read_text() == before, "all or none"
 
 
 # --- what was measured of the models

@@ -325,7 +325,7 @@ def test_resampling_laws(test, monkeypatch):
     if found.interval is not None:
         assert list(back.interval) == near(*-found.interval, to=1e-12)
     assert test(a[0], b[0], draws=501) == test(a[:1], b[:1], draws=501)
-    monkeypatch.setattr(resampling, "CELLS", 7 * E)
+    monkeypatch.setattr(resampling, "CELLS", 50)
     assert test(a, b, draws=501) == found  # in pieces
 
 

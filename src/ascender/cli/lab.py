@@ -223,7 +223,7 @@ def report(
         where = None if data_dir is None else str(data_dir)
         made = None if suite is None else find(suite)
         if into:
-            paths = [fill(path, folder, lang or _language(path)) for path in into]
+            paths = fill({path: lang or _language(path) for path in into}, folder)
         elif inside(folder):
             paths = several(folder, out or folder / "report", lang or "en", where)
         else:

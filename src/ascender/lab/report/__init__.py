@@ -10,7 +10,7 @@ OUT/rows.jsonl scores.json suite.json   the raw rows: `ascender lab report OUT` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -122,11 +122,13 @@ def all_tables(study: Study) -> list[table.Table]:
 MARK = re.compile(r"(<!-- lab: (\S+) (\S+) -->\n)(.*?)(<!-- /lab -->)", re.DOTALL)
 
 
-def fill(path: Path, folder: Path, lang: str = "en", draws: int = DRAWS) -> Path:
-    """Bring the tables of a document up to date: those between <!-- lab: SUITE TABLE --> and
-    <!-- /lab --> that are of this suite, or of the suites and the claims of a bundle's folder."""
-    text = path.read_text(encoding="utf-8")
-    asked = [(suite, name) for _, suite, name, _, _ in MARK.findall(text)]
+def fill(documents: Mapping[Path, str], folder: Path, draws: int = DRAWS) -> list[Path]:
+    """Bring the tables of documents up to date, each in its language: those between
+    <!-- lab: SUITE TABLE --> and <!-- /lab --> that are of this suite, or of the suites and the
+    claims of a bundle's folder. All of them, or none where one asks for what is not there."""
+    texts = {path: path.read_text(encoding="utf-8") for path in documents}
+    asked = {path: [(m[2], m[3]) for m in MARK.finditer(text)] for path, text in texts.items()}
+    wanted = {one for marks in asked.values() for one in marks}
     whole, of = claimed(folder)
     if inside(folder):
         studies = studied(folder, draws)
@@ -136,25 +138,29 @@ def fill(path: Path, folder: Path, lang: str = "en", draws: int = DRAWS) -> Path
     made = {
         (suite, one.name): one
         for suite, study in studies.items()
-        if any(name == suite for name, _ in asked)
+        if any(name == suite for name, _ in wanted)
         for one in all_tables(study)
     }
-    if (whole, "claims") in asked and of:
+    if (whole, "claims") in wanted and of:
         made[whole, "claims"] = claims(of, studies)
-    mine = [(suite, name) for suite, name in asked if suite in (whole, *studies)]
-    lacks = [" ".join(one) for one in mine if one not in made]
-    if lacks or not mine:
-        wants = ", ".join(lacks) or f"nothing (no line <!-- lab: {next(iter(studies))} TABLE -->)"
-        there = ", ".join(" ".join(one) for one in made) or ", ".join(studies)
-        raise ValueError(f"{path} asks for {wants}; there is {there}")
+    for path, marks in asked.items():
+        mine = [(suite, name) for suite, name in marks if suite in (whole, *studies)]
+        lacks = [" ".join(one) for one in mine if one not in made]
+        if lacks or not mine:
+            none = f"nothing (no line <!-- lab: {next(iter(studies))} TABLE -->)"
+            there = ", ".join(" ".join(one) for one in made) or ", ".join(studies)
+            raise ValueError(f"{path} asks for {', '.join(lacks) or none}; there is {there}")
+    return [write(path, _filled(text, made, documents[path])) for path, text in texts.items()]
 
+
+def _filled(text: str, made: Mapping[tuple[str, str], table.Table], lang: str) -> str:
     def put(mark: re.Match[str]) -> str:
         if (mark[2], mark[3]) not in made:
             return mark[0]
         _, _, text = table.markdown(made[mark[2], mark[3]], lang).partition("\n\n")  # no heading
         return f"{mark[1]}{text.strip()}\n{mark[5]}"
 
-    return write(path, MARK.sub(put, text))
+    return MARK.sub(put, text)
 
 
 def _ending(lang: str) -> str:
