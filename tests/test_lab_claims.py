@@ -212,8 +212,10 @@ def bundle(tmp_path):
 
 
 def test_a_bundle_is_reported_with_its_claims(tmp_path):
-    out = tmp_path / "report"
-    several(bundle(tmp_path), out, lang="both", draws=DRAWS)
+    out, said = tmp_path / "report", []
+    several(bundle(tmp_path), out, lang="both", draws=DRAWS, say=said.append)
+    assert len(said) == 1
+    assert said[0].startswith("report 1 of 1: accuracy, ")
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "It &lt;wins&gt;." in page
     assert "지지됨" in page

@@ -225,7 +225,7 @@ def report(
         if into:
             paths = fill({path: lang or _language(path) for path in into}, folder)
         elif inside(folder):
-            paths = several(folder, out or folder / "report", lang or "en", where)
+            paths = several(folder, out or folder / "report", lang or "en", where, say=note)
         else:
             paths = make(folder, out or folder / "report", made, lang or "en", where)
     except (ValueError, OSError, ModuleNotFoundError) as error:

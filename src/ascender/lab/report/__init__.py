@@ -48,16 +48,16 @@ def report(
 
 
 def several(
-    folder: Path, out: Path, lang: str = "en", data_dir: str | None = None, draws: int = DRAWS
-) -> list[Path]:
+    folder: Path, out: Path, lang: str = "en", data_dir: str | None = None, draws: int = DRAWS,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[Path]:  # fmt: skip
     """Of a bundle's folder: a report for each suite that has a finished trial, its claims and what
     came out, and a page that leads to them."""
     studies = studied(folder, draws)
-    paths = [
-        path
-        for name, study in studies.items()
-        for path in written(study, out / name, lang, data_dir)
-    ]
+    paths = []
+    for i, (name, study) in enumerate(studies.items()):
+        say(f"report {i + 1} of {len(studies)}: {name}, {len(study.records)} trials")
+        paths += written(study, out / name, lang, data_dir)
     _, asked = claimed(folder)
     judged = claims(asked, studies) if asked else None
     if judged:
