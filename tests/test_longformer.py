@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ascender.baselines import attention
+from ascender.baselines import attention, longformer
 from ascender.baselines.longformer import Longformer, window_attention
 from ascender.baselines.vanilla import Vanilla
 from ascender.bench.flops import count as flops
@@ -17,6 +17,14 @@ from oracles import visible_oracle
 from patterned import B, Grow, H, Sharp, Slope, Turn, bias, gaps, largest, leaves, padding, plain
 
 DIM, W, G = 15, 5, 2
+
+
+@pytest.fixture(params=["blocks", "square"], autouse=True)
+def path(request, monkeypatch):
+    """Everything holds in blocks and, where it is short, in one piece."""
+    if request.param == "blocks":
+        monkeypatch.setattr(longformer, "SHORT", 0)
+    return request.param
 
 
 def seen(N, M, mask=None, **kinds):
@@ -255,6 +263,19 @@ def test_bfloat16_and_autocast():
     assert torch.allclose(module.bfloat16()(x.bfloat16()).float(), want, atol=0.03)
 
 
+def test_what_is_short_costs_no_more_than_the_square(path):
+    def products(N, attend):
+        x = [torch.zeros(1, 2, N, 8) for _ in range(3)]
+        return flops(lambda: attend(*x, Visibility.of(N, N, window=8)))
+
+    def square(q, k, v, vis):
+        return F.scaled_dot_product_attention(q, k, v)
+
+    short, long = (products(N, window_attention) / products(N, square) for N in (64, 512))
+    assert (short == 1) is (path == "square")
+    assert long < 1
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("training", [False, True])
 def test_linear_in_n(causal, training):
@@ -271,7 +292,7 @@ def test_linear_in_n(causal, training):
         return F.scaled_dot_product_attention(*x, attn_mask=vis.visible)
 
     for measure in (flops, largest):
-        once, twice, far = (measure(lambda N=N: run(N, window)) for N in (256, 512, 1024))
+        once, twice, far = (measure(lambda N=N: run(N, window)) for N in (512, 1024, 2048))
         assert far - twice == pytest.approx(2 * (twice - once), rel=0.02), measure
         assert far < 2.1 * twice
         assert measure(lambda: run(1024, dense)) > 3.5 * measure(lambda: run(512, dense))

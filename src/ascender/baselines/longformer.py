@@ -20,11 +20,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ascender.backends import flash
 from ascender.backends.windowed import Blocks
 from ascender.baselines.patterned import Patterned, kernel, see_all, sides
 from ascender.combine import Bias, LowRank
 from ascender.slot import Call
 from ascender.visibility import Visibility
+
+# Up to this many scores a head, the whole square under a mask is cheaper than blocks: 256 tokens.
+SHORT = 1 << 16
 
 
 @kernel
@@ -33,8 +37,8 @@ def window_attention(
     vis: Visibility, other: Bias = None, scale: float | None = None,
     overview: tuple[Tensor, Tensor, Tensor] | None = None,
 ) -> Float[Tensor, "B H N e"]:  # fmt: skip
-    """softmax over V(i) of s·q_i·k_j + β_ij, times v, in O(N (w + g)); a row that sees nothing
-    is 0. The queries are the tail of the keys, and `other` folds.
+    """softmax over V(i) of s·q_i·k_j + β_ij, times v, in O(N (w + g)), what is short in one piece;
+    a row that sees nothing is 0. The queries are the tail of the keys, and `other` folds.
 
     overview   (q_g, k_g, v_g): queries of the leading global rows, keys and values of all tokens,
                where these rows have projections of their own
@@ -42,7 +46,12 @@ def window_attention(
     if vis.window is None:
         raise ValueError("no window; expected Visibility(window=…)")
     Q, K, V = sides(q, k, v, vis, other, scale)
-    out = Blocks(vis, Q.dtype).attend(Q, K, V)[0]
+    if vis.N * vis.M <= SHORT:
+        hidden = ~vis.visible
+        bias = torch.zeros_like(hidden, dtype=Q.dtype).masked_fill_(hidden, -torch.inf)
+        out = flash.attend(Q, K, V, bias=bias)[0]
+    else:
+        out = Blocks(vis, Q.dtype).attend(Q, K, V)[0]
     n = leading(vis)
     if n:
         if overview is None:
