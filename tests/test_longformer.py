@@ -263,13 +263,14 @@ def test_bfloat16_and_autocast():
     assert torch.allclose(module.bfloat16()(x.bfloat16()).float(), want, atol=0.03)
 
 
-def test_what_is_short_costs_no_more_than_the_square(path):
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_short_costs_no_more_than_the_square(causal, path):
     def products(N, attend):
         x = [torch.zeros(1, 2, N, 8) for _ in range(3)]
-        return flops(lambda: attend(*x, Visibility.of(N, N, window=8)))
+        return flops(lambda: attend(*x, Visibility.of(N, N, causal=causal, window=8)))
 
     def square(q, k, v, vis):
-        return F.scaled_dot_product_attention(q, k, v)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
     short, long = (products(N, window_attention) / products(N, square) for N in (64, 512))
     assert (short == 1) is (path == "square")

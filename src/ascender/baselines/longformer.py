@@ -49,7 +49,7 @@ def window_attention(
     if vis.N * vis.M <= SHORT:
         hidden = ~vis.visible
         bias = torch.zeros_like(hidden, dtype=Q.dtype).masked_fill_(hidden, -torch.inf)
-        out = flash.attend(Q, K, V, bias=bias)[0]
+        out = flash.attend(Q, K, V, causal=vis.causal and vis.N == vis.M, bias=bias)[0]
     else:
         out = Blocks(vis, Q.dtype).attend(Q, K, V)[0]
     n = leading(vis)
