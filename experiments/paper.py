@@ -12,7 +12,7 @@ SUITE = Bundle(
     claim_ko="RQ1–RQ4, 절제 실험, 길이 실험, 첫 시험의 재현을 하나의 시행 집합으로.",
     suites=(
         "accuracy", "interpretability", "efficiency", "first", "ablation", "compatibility", "long",
-        "elsewhere", "muted", "variations", "length",
+        "elsewhere", "muted", "partners", "variations", "length",
     ),
     claims=(
         Claim(
