@@ -357,7 +357,7 @@ def test_the_record_says_what_it_was(tmp_path):
 
 def test_fewer_flops_in_a_window(tmp_path):
     costs = {
-        v: train(run(variant=v, steps=1, options={**CROWD, "crowd": 97}), tmp_path / v)[
+        v: train(run(variant=v, steps=1, options={**CROWD, "crowd": 300}), tmp_path / v)[
             "attention_flops_an_example"
         ]
         for v in ("vanilla", "longformer+window=8", "ascender")
