@@ -252,4 +252,4 @@ def _few(axis: Any) -> None:
     """Ticks that do not touch."""
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
