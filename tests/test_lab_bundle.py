@@ -22,6 +22,7 @@ from ascender.lab import costs as measured
 from ascender.lab import plan as planning
 from ascender.lab.engine import Slurm
 from ascender.lab.report import Study, margins, read, several
+from ascender.lab.report.page import page
 from ascender.lab.report.source import raw
 from ascender.lab.report.table import as_csv, markdown
 from ascender.lab.report.tables import accuracy
@@ -239,6 +240,9 @@ def test_a_variant_can_have_a_baseline_of_its_own(tmp_path):
     table = markdown(accuracy(study), "en")
     assert "| against |" in table
     assert "vanilla+alibi" in table
+    shown = page(study, [], [], [], [], "en")
+    assert "Each against its own baseline" in shown
+    assert "Against vanilla" not in shown
     runs = grid({"distinct": SIZE}, variants=["vanilla", "ascender"], seeds=1)
     with pytest.raises(ValueError, match="compares 'vanila'; expected one of its variants"):
         Suite("a", "One.", runs, against={"ascender": "vanila"})

@@ -51,7 +51,8 @@ def page(
     both = langs(lang)
     places = {r["key"]: i for i, r in enumerate(study.records)}
     said = {name: [pick(pair, one) for one in both] for name, pair in PAGE.items()}
-    said["verdicts"] = [pick(PAGE["verdicts"], one, baseline=study.sheet.baseline) for one in both]
+    title = PAGE["own_verdicts" if study.sheet.against else "verdicts"]
+    said["verdicts"] = [pick(title, one, baseline=study.sheet.baseline) for one in both]
     return template(TEMPLATE).render(
         langs=both, say=said, sheet=study.sheet, claims=_claims(study, both),
         counts=_counts(study, places), sums=SUMS,

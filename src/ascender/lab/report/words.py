@@ -393,6 +393,7 @@ PAGE: dict[str, tuple[str, str]] = {
     "claim": ("The claim", "주장"),
     "no_claim": ("No suite was given, so no claim.", "묶음이 주어지지 않아 주장이 없다."),
     "verdicts": ("Against {baseline}", "{baseline} 대비"),
+    "own_verdicts": ("Each against its own baseline", "각각의 기준 대비"),
     "caveats": ("What cannot be judged", "판정할 수 없는 것"),
     "tables": ("Tables", "표"),
     "figures": ("Figures", "그림"),
