@@ -236,12 +236,12 @@ def test_choose():
 
 def test_imports(monkeypatch):
     ran = []
-    monkeypatch.setattr(imports, "_child", lambda module: lambda: ran.append(module))
+    monkeypatch.setattr(imports, "_child", lambda statement: lambda: ran.append(statement))
     found = imports.run(repeats=3)
-    assert ran == ["torch", "ascender"] * 4  # once to warm up, then in turns
+    assert ran == [imports.TORCH, imports.ASCENDER] * 4  # once to warm up, then in turns
     assert found["difference_s"] == found["import_ascender_s"] - found["import_torch_s"]
 
 
 def test_an_import_that_fails_is_not_timed():
     with pytest.raises(subprocess.CalledProcessError):
-        imports._child("no_such_module")()
+        imports._child("import no_such_module")()

@@ -136,7 +136,7 @@ def test_a_cycle_is_noticed():
 def loaded(statement):
     """Top-level names in sys.modules after a statement, in a Python of its own."""
     names = "sorted({name.split('.')[0] for name in sys.modules})"
-    code = f"import json, sys; {statement}; print(json.dumps({names}))"
+    code = f"import json, sys\n{statement}\nprint(json.dumps({names}))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(json.loads(run.stdout.splitlines()[-1]))
 
@@ -148,11 +148,55 @@ HEAVY = {
 
 
 def test_import_brings_torch_and_numpy_and_nothing_heavier():
-    brought = loaded("import ascender")
+    brought = loaded("from ascender import AscenderAttention, Cache, Losses, Schedule")
     assert {"ascender", "torch", "numpy"} <= brought
     assert not brought & HEAVY
     more = brought - loaded("import torch, numpy, jaxtyping") - set(sys.stdlib_module_names)
     assert more == {"ascender"}
+
+
+def test_the_package_alone_brings_nothing():
+    assert loaded("import ascender") - set(sys.stdlib_module_names) - loaded("pass") == {"ascender"}
+
+
+def test_public_names_and_modules_are_there_at_first_use():
+    for name in ascender.__all__:
+        assert getattr(ascender, name).__name__ == name
+        assert name in dir(ascender)
+    assert set(ascender.HOMES) == set(ascender.__all__)
+    assert "ascender" in loaded("import ascender; ascender.rules.RULES; ascender.hf.AscenderConfig")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        ascender.nothing  # noqa: B018
+
+
+def commands():
+    """Every command of the command line, as words."""
+    import typer.main
+
+    from ascender.cli import app
+
+    def below(command, words):
+        yield words
+        for name, one in getattr(command, "commands", {}).items():
+            yield from below(one, [*words, name])
+
+    return list(below(typer.main.get_command(app), []))
+
+
+def test_help_does_not_wait_for_torch():
+    """One process for all of them: what the first brought, the others have too."""
+    shown = "; ".join(f"show({[*words, '--help']!r})" for words in commands())
+    code = f"""
+from typer.testing import CliRunner
+from ascender.cli import app
+def show(words):
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0 and "Usage" in done.output, words
+    assert not {{"torch", "transformers", "numpy"}} & sys.modules.keys(), words
+{shown}
+"""
+    assert len(commands()) > 20
+    assert "typer" in loaded(code)
 
 
 def test_a_heavy_import_is_noticed():

@@ -1,4 +1,4 @@
-"""`ascender bench import`: what `import ascender` takes beyond `import torch`."""
+"""`ascender bench import`: what importing the attention takes beyond `import torch`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from collections.abc import Callable
 from ascender.bench.timing import Plan, median
 
 GOAL = 0.1  # seconds
+TORCH, ASCENDER = "import torch", "from ascender import AscenderAttention"
 
 
-def _child(module: str) -> Callable[[], object]:
-    command = [sys.executable, "-c", f"import {module}"]
+def _child(statement: str) -> Callable[[], object]:
+    command = [sys.executable, "-c", statement]
     return lambda: subprocess.run(command, check=True, capture_output=True)
 
 
 def run(repeats: int = 5) -> dict[str, float | bool]:
     """Seconds: medians of whole subprocesses that alternate, so that the interpreter's own start
     cancels in the difference."""
-    calls = {"torch": _child("torch"), "ascender": _child("ascender")}
+    calls = {"torch": _child(TORCH), "ascender": _child(ASCENDER)}
     for call in calls.values():
         call()  # fills the disk cache and __pycache__
     seconds = median(calls, Plan(repeats, at_least=0.0, at_most=600.0))

@@ -166,7 +166,7 @@ def imports(found: Mapping[str, Any]) -> dict[str, Grid]:
         (label, f"{found[key]:.3f}")
         for key, label in (
             ("import_torch_s", "import torch"),
-            ("import_ascender_s", "import ascender"),
+            ("import_ascender_s", "from ascender import AscenderAttention"),
             ("difference_s", "difference"),
             ("goal_s", "goal, at most"),
         )

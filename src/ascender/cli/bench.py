@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 from rich.console import RenderableType
 
@@ -82,7 +81,7 @@ def _against_stock(
     else:
         chosen = parse_lengths(lengths, study.LENGTHS[name])
         plan = study.Study.full(chosen, causal, repeats or 5, memory, name)
-    torch.set_num_threads(threads)
+    _use(threads)
     with _timing() as say:
         rows = study.run(plan, say)
     shown = None if as_json else terminal.attention(rows, causal, name)
@@ -122,7 +121,7 @@ def model(
             raise typer.BadParameter(f"{name!r}; expected one of {known}", param_hint="--work")
     chosen, plan = study.QUICK if quick else (parse_lengths(lengths, study.LENGTHS), study.PLAN)
     plan = plan if repeats is None else replace(plan, repeats=repeats)
-    torch.set_num_threads(threads)
+    _use(threads)
     with _timing() as say:
         rows = study.run(chosen, plan, say, works=work or tuple(study.JOBS))
     _result("model", rows, None if as_json else terminal.model(rows))
@@ -142,7 +141,7 @@ def choose(
 
 @app.command("import", epilog="Example: ascender bench import --repeats 9")
 def import_(as_json: Json = False, repeats: Repeats = None) -> None:
-    """What "import ascender" takes beyond "import torch"."""
+    """What importing the attention takes beyond "import torch"."""
     from ascender.bench import imports, tables
     from ascender.bench import show as terminal
 
@@ -185,6 +184,12 @@ def _one_of_the_two(quick: bool, lengths: str | None) -> None:
         )
 
 
+def _use(threads: int) -> None:
+    import torch
+
+    torch.set_num_threads(threads)
+
+
 @contextmanager
 def _timing() -> Iterator[Callable[[str], None]]:
     """progress(), and a note where others keep this machine busy."""
@@ -200,7 +205,7 @@ def _run(study: Any, lengths: str | None, repeats: int | None, threads: int) -> 
     """The rows of a study that goes by lengths: LENGTHS, PLAN, run(lengths, plan, say)."""
     chosen = parse_lengths(lengths, study.LENGTHS)
     plan = study.PLAN if repeats is None else replace(study.PLAN, repeats=repeats, at_least=0.0)
-    torch.set_num_threads(threads)
+    _use(threads)
     with _timing() as say:
         rows: list[Any] = study.run(chosen, plan, say)
     return rows
