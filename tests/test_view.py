@@ -9,7 +9,9 @@ import torch
 import transformers
 from typer.testing import CliRunner
 
+from ascender.baselines.vanilla import Vanilla
 from ascender.cli import app
+from ascender.demo import COLOURS
 from ascender.hf import AscenderConfig, AscenderModel
 from ascender.hf.retrofit import retrofit
 from ascender.insight import Geometry, capture, muted, view
@@ -22,8 +24,9 @@ from ascender.insight.page.pack import Blobs, shown
 from ascender.insight.page.plane import Planes
 from ascender.insight.page.pooling import Pooling
 from ascender.insight.page.words import WORDS, words
+from ascender.normalizers import Softmax
 from ascender.tasks import task
-from view_cases import BAD, TEXT, Reader, data_of, model, tokenizer
+from view_cases import BAD, TEXT, Reader, data_of, model, tokenizer, with_temperatures
 
 NAMES = ("base", "align", "sep", "coh", "other", "total", "weights")
 
@@ -77,6 +80,19 @@ def test_a_page_gives_the_numbers_of_the_model_back(fields):
     assert differs(reader, layers) < 1e-4
     layers[1].parts.sep[0, 1, 7, 2] += 3e-4  # and would show if it did not
     assert differs(reader, layers) > 1e-4
+
+
+@pytest.mark.parametrize("kind", ["ascender", "vanilla"])
+def test_a_layer_knows_its_temperature(kind):
+    made = with_temperatures(model(attention=kind, attention_options={}))
+    for attention in made.modules():
+        if isinstance(attention, Vanilla):
+            attention.normalizer = Softmax(temperature=0.6)
+    ids = tokenizer()(TEXT, return_tensors="pt").input_ids
+    for layer in capture(made, input_ids=ids)[1]:
+        added = torch.stack(list(layer.parts.terms().values())).sum(0)
+        assert (layer.tau - 1).abs().min() > 0.1
+        assert added / layer.tau.view(-1, 1, 1) == pytest.approx(layer.parts.total, abs=1e-5)
 
 
 def test_terms_are_written_in_few_numbers(html):
@@ -288,6 +304,11 @@ def test_a_page_in_a_notebook():
     shown_there = page._repr_html_()
     assert shown_there.startswith("<iframe srcdoc=")
     assert "<script" not in shown_there
+
+
+def test_rules_have_the_colours_of_the_figures(html):
+    for rule, colour in COLOURS.items():
+        assert f'{rule}: "{colour}"' in html
 
 
 # Examples of tasks

@@ -14,7 +14,7 @@ from ascender.insight.page.build import page as build
 from ascender.insight.page.inputs import of_text
 from ascender.insight.page.looking import look
 from ascender.insight.page.pack import Blobs
-from view_cases import BAD, TEXT, model, tokenizer
+from view_cases import BAD, TEXT, model, tokenizer, with_temperatures
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -116,6 +116,76 @@ def test_a_cell_shows_its_numbers_and_a_click_pins_it(seen, truth):
     assert numbers(seen)["base"] == pytest.approx(float(truth[1].parts.base[0, 0, 9, 4]), abs=1e-4)
     tab.keyboard.press("Escape")
     assert numbers(seen) == {}
+
+
+DIGIT = 0.5e-4  # half of the last one shown
+
+
+def adds_up(shown, tau):
+    """Displayed terms add up to the displayed sum, which over the displayed τ is the total."""
+    terms = [shown[name] for name in TERMS[:5] if name in shown]
+    assert sum(terms) == pytest.approx(shown["sum"], abs=DIGIT * (len(terms) + 1))
+    assert shown["sum"] / tau == pytest.approx(shown["total"], abs=DIGIT * (1 + 1 / tau) + 1e-9)
+
+
+@pytest.fixture(scope="module")
+def cooled(tmp_path_factory):
+    """A page whose heads divide by temperatures of their own."""
+    path = tmp_path_factory.mktemp("page") / "cooled.html"
+    view(with_temperatures(model()), tokenizer(), TEXT, path)
+    return path
+
+
+def test_what_is_displayed_adds_up_in_every_head(browser, cooled):
+    seen = Seen(browser, cooled)
+    taus = set()
+    for l in range(3):
+        for h in range(2):
+            seen.tab.evaluate(f"() => go({{layer: {l}, head: {h}, row: 9, col: 4, pinned: true}})")
+            shown = numbers(seen)
+            taus.add(shown["tau"])
+            adds_up(shown, shown["tau"])
+            assert abs(shown["sum"] - shown["total"]) > 1e-3  # which τ alone explains
+    assert len(taus) == 2
+    assert 1 not in taus
+    assert seen.troubles == []
+    seen.context.close()
+
+
+def svg_texts(seen, view):
+    """What a view writes, as SVG has it."""
+    import xml.etree.ElementTree as tree
+
+    script = f"""() => {{
+        const pen = new SvgPen();
+        {view}.draw(pen, D.models[0], 900);
+        return pen.done(900, 900);
+    }}"""
+    root = tree.fromstring(seen.tab.evaluate(script))
+    return [node.text for node in root.iter() if node.tag.endswith("text")]
+
+
+def test_rows_and_csv_add_up_too(browser, cooled):
+    seen = Seen(browser, cooled)
+    seen.tab.evaluate("() => go({layer: 1, head: 1, row: 9})")
+    rows = seen.tab.evaluate("() => RowView.csv()")
+    named = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    assert len(named) == 10
+    for row in named:
+        terms = sum(row[name] for name in TERMS[:5])
+        assert terms == pytest.approx(row["sum"], abs=1e-6)
+        assert row["sum"] / row["tau"] == pytest.approx(row["total"], abs=1e-5)
+    assert seen.tab.evaluate("() => MatrixView.csv()[0]") == rows[0]
+    texts = svg_texts(seen, "RowView")
+    tau = float(next(t for t in texts if "temperature" in t).split()[-1])
+    assert tau == pytest.approx(named[0]["tau"], rel=1e-5)
+    at = 0
+    for row in named:  # of a key: its weight, total, sum
+        at = texts.index(f"{row['weights']:.4f}", at + 1)
+        total, added = (float(t) for t in texts[at + 1 : at + 3])
+        assert total == pytest.approx(row["total"], abs=2 * DIGIT)
+        assert added / tau == pytest.approx(total, abs=DIGIT * (1 + 1 / tau))
+    seen.context.close()
 
 
 def test_views_and_choosers_by_key_and_mouse(seen):

@@ -34,6 +34,15 @@ def model(**fields):
     return AscenderForCausalLM(AscenderConfig(**{**few, **fields})).eval()
 
 
+def with_temperatures(made):
+    """The same model, another τ_score in every head."""
+    with torch.no_grad():
+        for name, number in made.named_parameters():
+            if name.endswith("log_tau_score"):
+                number.add_(torch.linspace(-0.4, 0.3, number.numel()))
+    return made
+
+
 def data_of(html):
     """The JSON inside a page."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)

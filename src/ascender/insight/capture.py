@@ -30,7 +30,7 @@ from ascender.hf.retrofit import record
 from ascender.hf.swarm import FOREIGN, NAME, Swarm, is_causal
 from ascender.module import AscenderAttention
 from ascender.neighbours import as_mask
-from ascender.rules import RULES
+from ascender.rules import RULES, Number
 from ascender.slot import Attention, Call
 from ascender.visibility import Visibility
 
@@ -64,7 +64,8 @@ class Geometry:
 @dataclass(frozen=True)
 class Layer:
     """One attention in one pass. base = q·k/√d; as many heads of keys and values as of queries.
-    `geometry` is None where there are no rules."""
+    tau is τ_score, by which the sum of the terms is divided. `geometry` is None where there are no
+    rules."""
 
     name: str
     parts: Parts
@@ -72,6 +73,7 @@ class Layer:
     k: Float[Tensor, "B H M d"]
     v: Float[Tensor, "B H M e"]
     visible: Bool[Tensor, "B H N M"]
+    tau: Float[Tensor, "H"]
     geometry: Geometry | None = None
 
 
@@ -152,7 +154,7 @@ def _slot_parts(
             out, found = type(attention).parts(attention, call)
             k, v = (spread(t, call.q.shape[1]) for t in (call.k, call.v))
             q = attention.normalizer.sharpen(call.q, call.vis.count)
-            layer = _layer(name, found, q, k, v, call.vis.visible)
+            layer = _layer(name, found, q, k, v, call.vis.visible, attention.normalizer.temperature)
         layers.append(layer)
         return out, layer.parts
 
@@ -160,10 +162,11 @@ def _slot_parts(
 
 
 def _layer(
-    name: str, parts: Parts, q: Tensor, k: Tensor, v: Tensor, V: Tensor,
+    name: str, parts: Parts, q: Tensor, k: Tensor, v: Tensor, V: Tensor, tau: Number = 1.0,
     geometry: Geometry | None = None,
 ) -> Layer:  # fmt: skip
-    return Layer(name, parts, q, k, v, V.expand_as(parts.weights), geometry)
+    of_heads = torch.as_tensor(tau, dtype=torch.float64).detach().expand(q.shape[1])
+    return Layer(name, parts, q, k, v, V.expand_as(parts.weights), of_heads, geometry)
 
 
 def _flocking(name: str, flock: Flock) -> tuple[Tensor, Layer]:
@@ -177,7 +180,8 @@ def _flocking(name: str, flock: Flock) -> tuple[Tensor, Layer]:
         near=as_mask(flock.members, flock.vis.M), rho=local.rho, keys=flock.key_unit,
         gates={rule: getattr(local, f"gate_{rule}") for rule in RULES},
     )  # fmt: skip
-    return out, _layer(name, parts, flock.q, flock.k, flock.v, flock.vis.visible, geometry)
+    seen, tau = flock.vis.visible, flock.rules.tau_score
+    return out, _layer(name, parts, flock.q, flock.k, flock.v, seen, tau, geometry)
 
 
 def _others(model: nn.Module, layers: list[Layer], stack: ExitStack) -> None:

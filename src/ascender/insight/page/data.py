@@ -44,7 +44,7 @@ def _head(layer: Layer, h: int, pooling: Pooling, blobs: Blobs) -> dict[str, Any
     parts = {name: numbers(getattr(layer.parts, name)[0, h]) for name in (*TERMS, "total")}
     A = numbers(layer.parts.weights[0, h])
     added = np.sum([parts[name] for name in TERMS], 0)
-    tau = _ratio(added, parts["total"])
+    tau = float(layer.tau[h])
     made: dict[str, Any] = {"tau": tau, "mask": _mask(pooling.any(V), blobs)}
     made |= _surroundings(layer.geometry, h, pooling, blobs)
     if pooling.size == 1:
@@ -209,12 +209,6 @@ def _lists(near: np.ndarray) -> np.ndarray:
     most = max(int(near.sum(-1).max(initial=0)), 1)
     order = np.argsort(~near, axis=-1, kind="stable")[:, :most]
     return np.where(np.take_along_axis(near, order, 1), order, NONE)
-
-
-def _ratio(total: np.ndarray, scaled: np.ndarray) -> float:
-    """τ with scaled = total / τ."""
-    below = float((total * scaled).sum())
-    return float((total * total).sum()) / below if below else 1.0
 
 
 def _softmax(total: np.ndarray, V: np.ndarray) -> np.ndarray:

@@ -16,7 +16,11 @@ WORDS: dict[str, tuple[str, str]] = {
     "sep": ("separation", "분리"),
     "coh": ("cohesion", "응집"),
     "other": ("other", "기타"),
-    "total": ("total", "합계"),
+    "sum": ("sum", "합"),
+    "tau": ("÷ τ", "÷ τ"),
+    "temperature": ("temperature τ", "온도 τ"),
+    "total": ("total", "총점"),
+    "total_over": ("total = sum ÷ {tau}", "총점 = 합 ÷ {tau}"),
     "weights": ("weights", "가중치"),
     "weight": ("weight", "가중치"),
     "scores": ("scores", "점수"),
@@ -73,7 +77,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "also": ("also shown", "함께 표시"),
     "headings": ("headings", "방향"),
     "centres": ("centres", "중심"),
-    "crowd": ("crowd ρ", "밀집 ρ"),
+    "crowd": ("density ρ", "밀도 ρ"),
     "names": ("names", "이름"),
     "plane": (
         "the plane holds {share}% of the variance of z over all layers",
@@ -110,7 +114,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "most": ("most", "최대"),
     "moved_heads": (
         "Share of attention moved, by layer and head (rule muted everywhere)",
-        "이동한 주의의 비율, 층과 헤드별 (규칙을 모두 끔)",
+        "이동한 어텐션의 비율, 층과 헤드별 (모든 층에서 규칙을 끔)",
     ),
     "everywhere_note": (
         "Another pass of the model with the rule muted in every layer.",
@@ -146,7 +150,7 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "skipped": (
         "{n} attentions are not over these tokens alone (cross-attention) and are left out.",
-        "이 토큰들만의 주의가 아닌 {n}개(교차 주의)는 뺐습니다.",
+        "이 토큰들만의 어텐션이 아닌 {n}개(교차 어텐션)는 뺐습니다.",
     ),
     "plain": (
         "{kind} has no rules: base, other and weights are shown.",
@@ -157,33 +161,37 @@ WORDS: dict[str, tuple[str, str]] = {
         "{model}의 {view}, 층 {layer}, 헤드 {head}, 토큰 {row} {token}",
     ),
     "about_matrix": (
-        "Rows are queries i, columns are keys j. The terms add up to the total, the softmax of "
-        "which is the weights. All terms share one diverging scale, so that they compare; grey "
-        "is what a row may not see. The small pictures are the means of larger cells.",
-        "행은 질의 i, 열은 키 j입니다. 항을 더하면 합계이고, 합계의 소프트맥스가 가중치입니다. "
+        "Rows are queries i, columns are keys j. The terms add up to the sum. The sum divided by "
+        "the head's temperature τ is the total, and the softmax of the total is the weights. All "
+        "terms share one diverging scale, so that they compare; grey is what a row may not see. "
+        "The small pictures are the means of larger cells.",
+        "행은 질의 i, 열은 키 j입니다. 항을 더하면 합이고, 합을 헤드의 온도 τ로 나누면 총점이며, "
+        "총점의 소프트맥스가 가중치입니다. "
         "모든 항이 같은 발산 척도를 쓰므로 서로 비교할 수 있습니다. 회색은 볼 수 없는 칸입니다. "
         "작은 그림은 여러 칸의 평균입니다.",
     ),
     "about_row": (
         "The strongest keys of the chosen token. Each bar stacks the named terms of the score as "
-        "they enter the sum; the upright line is their sum. γ and η are the gates of the rules, ρ "
-        "the crowd around the token, ‖z − c‖ how far it is from the centre of its surroundings.",
+        "they enter the sum; the upright line is their sum, which divided by the temperature τ of "
+        "the head is the total. γ and η are the gates of the rules, ρ the density around the "
+        "token, ‖z − c‖ how far it is from the centre of its surroundings.",
         "고른 토큰의 가장 강한 키입니다. 막대는 점수를 이루는 항을 쌓은 것이고 세로선은 그 "
-        "합입니다. γ와 η는 규칙의 문, ρ는 토큰 주위의 밀집, ‖z − c‖는 주변 중심까지의 거리입니다.",
+        "합이며, 합을 헤드의 온도 τ로 나누면 총점입니다. γ와 η는 규칙의 게이트, ρ는 토큰 주위의 "
+        "밀도, ‖z − c‖는 주변 중심까지의 거리입니다.",
     ),
     "about_flock": (
         "Tokens stand at their latent coordinates z, in the plane of the two main directions of "
         "all layers together. Lines go to the neighbours N_k(i), crosses are centres c_i, the "
-        "halo grows with the crowd ρ_i. An arrow is the heading u_i in the plane of the two main "
+        "halo grows with the density ρ_i. An arrow is the heading u_i in the plane of the two main "
         "directions of all headings, a space of its own: arrows that agree are a flock that does.",
         "토큰은 잠재 좌표 z에 서 있으며, 평면은 모든 층을 합친 두 주성분입니다. 선은 이웃 "
-        "N_k(i), 십자는 중심 c_i, 원의 크기는 밀집 ρ_i입니다. 화살표는 방향 u_i를 모든 방향의 두 "
+        "N_k(i), 십자는 중심 c_i, 원의 크기는 밀도 ρ_i입니다. 화살표는 방향 u_i를 모든 방향의 두 "
         "주성분 평면(별도의 공간)에 나타낸 것으로, 나란하면 무리가 정렬된 것입니다.",
     ),
     "about_whatif": (
         "A rule is muted (λ = 0) and the model run again. Attention moved is half the sum of "
         "|A′ − A| over a row, from 0 to 1, averaged over rows.",
-        "규칙을 끄고(λ = 0) 모델을 다시 실행합니다. 이동한 주의는 행에서 |A′ − A| 합의 절반을 "
+        "규칙을 끄고(λ = 0) 모델을 다시 실행합니다. 이동한 어텐션은 행에서 |A′ − A| 합의 절반을 "
         "행에 대해 평균한 값(0–1)입니다.",
     ),
     "footer": (

@@ -113,7 +113,7 @@ const MatrixView = {
         return;
       }
       const less = sign && S.rows === "centred", values = () => (less ? centred(made[name], made.V, model.N) : made[name]);
-      tall = Math.max(tall, matrix(pen, model, made, values, { ...fits, x: col * (fits.each + 14), y, key: `${name}/${less}`, name: W[name], scale: sign ? scale : top, sign, root, hits }));
+      tall = Math.max(tall, matrix(pen, model, made, values, { ...fits, x: col * (fits.each + 14), y, key: `${name}/${less}`, name: name === "total" && tempered() ? say("total_over", { tau: written("tau", made.head.tau) }) : W[name], scale: sign ? scale : top, sign, root, hits }));
     });
     y += tall + 16;
     const wide = Math.min(180, room / 2 - 20);
@@ -144,12 +144,12 @@ const MatrixView = {
     return y + L * (t + 4) + 6;
   },
   csv() {
-    const out = [["model", "layer", "head", "i", "token_i", "j", "token_j", ...ALL, "neighbour"]];
+    const out = [["model", "layer", "head", "i", "token_i", "j", "token_j", ...COLUMNS, "neighbour"]];
     for (const model of D.models) {
       const made = headOf(model, S.layer, S.head), N = model.N;
       for (let i = 0; i < N; i++)
         for (let j = 0; j < N; j++)
-          if (made.V[i * N + j]) out.push([model.name, S.layer, S.head, i, model.tokens[i], j, model.tokens[j], ...ALL.map((t) => made[t][i * N + j]), isNear(made, i, j) ? 1 : 0]);
+          if (made.V[i * N + j]) out.push([model.name, S.layer, S.head, i, model.tokens[i], j, model.tokens[j], ...COLUMNS.map((t) => valueAt(made, t, i * N + j)), isNear(made, i, j) ? 1 : 0]);
     }
     return out;
   },

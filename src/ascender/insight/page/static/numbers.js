@@ -4,6 +4,7 @@ const D = JSON.parse(document.getElementById("data").textContent);
 const W = D.words;
 const TERMS = ["base", "align", "sep", "coh", "other"];
 const ALL = [...TERMS, "total", "weights"];
+const COLUMNS = [...TERMS, "sum", "tau", "total", "weights"]; // of a cell: total = sum / τ
 const NONE = 65535;
 
 const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -153,11 +154,7 @@ function headOf(model, l, h) {
   const made = { N, V, head };
   for (const name of TERMS) made[name] = term(head[name], name, head, V, N);
   made.total = new Float32Array(N * N);
-  for (let e = 0; e < N * N; e++) {
-    let s = 0;
-    for (const name of TERMS) s += made[name][e];
-    made.total[e] = s / head.tau;
-  }
+  for (let e = 0; e < N * N; e++) made.total[e] = sumAt(made, e) / head.tau;
   made.soft = head.weights === undefined;
   made.weights = made.soft ? softmax(made.total, V, N) : blob(head.weights.matrix).a;
   made.top = high(made.weights, V);
@@ -167,6 +164,20 @@ function headOf(model, l, h) {
   if (cache.size > KEEP) cache.delete(cache.keys().next().value);
   return made;
 }
+
+function sumAt(made, e) {
+  let s = 0;
+  for (const name of TERMS) s += made[name][e];
+  return s;
+}
+const valueAt = (made, name, e) => (name === "sum" ? sumAt(made, e) : name === "tau" ? made.head.tau : made[name][e]);
+const written = (name, x) => (name === "tau" ? String(Number(x.toPrecision(6))) : numeral(x));
+
+// Whether a head divides by something: else its sum is its total and neither is shown twice.
+const tempered = () => D.models.some((m) => m.layers.some((l) => l.heads.some((h) => h.tau !== 1)));
+
+// What is told of a cell, as far as a model has it.
+const columns = () => COLUMNS.filter((t) => (t === "sum" || t === "tau" ? tempered() : D.models.some((m) => known(t, m))));
 
 function isNear(made, i, j) {
   if (!made.near) return false;

@@ -217,17 +217,17 @@ function details() {
   box.replaceChildren();
   box.parentNode.classList.toggle("idle", !hit);
   if (!hit) { box.append(make("p", { className: "remark", textContent: S.hover?.kind === "head" ? say("head_at", S.hover) : S.hover?.kind === "token" ? `${S.hover.i}: ${label(D.models[0].tokens[S.hover.i] ?? "")}` : W.hover })); return; }
-  const names = ALL.filter((t) => D.models.some((m) => known(t, m))), first = D.models[0];
+  const first = D.models[0];
   const pair = make("p", { className: "pair" }, make("b", { textContent: label(first.tokens[hit.i] ?? "") }), ` ${hit.i} → `, make("b", { textContent: label(first.tokens[hit.j] ?? "") }), ` ${hit.j}`);
   if (S.pinned && hit.i === S.row && hit.j === S.col) pair.append(make("span", { className: "pin", textContent: W.pinned }));
   const table = make("table");
   if (D.models.length > 1) table.append(make("tr", {}, make("th"), ...D.models.map((m) => make("th", { textContent: m.name }))));
-  for (const name of names) {
+  for (const name of columns()) {
     const line = make("tr", {}, make("th", { textContent: W[name], scope: "row" }));
     for (const model of D.models) {
       const made = within(model, () => headOf(model, S.layer, S.head)), e = hit.i * model.N + hit.j;
       const inside = hit.i < model.N && hit.j < model.N && made.V[e];
-      const cell = make("td", { textContent: inside ? numeral(made[name][e]) : "–" });
+      const cell = make("td", { textContent: inside ? written(name, valueAt(made, name, e)) : "–" });
       cell.dataset.term = name;
       line.append(cell);
     }

@@ -1,17 +1,12 @@
 // One way to draw, on a canvas or into SVG; colours of the theme.
 const DIVERGING = { low: [33, 102, 172], high: [178, 71, 10] }, FULL = { light: [76, 29, 120], dark: [250, 204, 90] };
-const RULES = {
-  light: { base: "#8a8f98", align: "#0072B2", sep: "#D55E00", coh: "#009E73", other: "#CC79A7" },
-  dark: { base: "#7d8490", align: "#4FB3F0", sep: "#F5874A", coh: "#35C79A", other: "#E3A0C4" },
-};
-let RULE = RULES.light;
+const RULE = { base: "#777777", align: "#0072B2", sep: "#D55E00", coh: "#009E73", other: "#CC79A7" }; // as in the figures, in either theme
 const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans KR", "Malgun Gothic", sans-serif';
 let ink = {};
 
 function readTheme() {
   const css = getComputedStyle(document.documentElement), dark = theme() === "dark";
   ink = Object.fromEntries(["text", "soft", "line", "page", "card", "accent"].map((n) => [n, css.getPropertyValue(`--${n}`).trim()]));
-  RULE = RULES[dark ? "dark" : "light"];
   const zero = dark ? [30, 33, 40] : [255, 255, 255];
   const low = dark ? [96, 170, 240] : DIVERGING.low, high = dark ? [255, 150, 70] : DIVERGING.high;
   ink.lut = new Uint32Array(512);

@@ -6,7 +6,7 @@ function rowFacts(made, i) {
     seen += made.V[e];
     if (made.weights[e] > 0) entropy -= made.weights[e] * Math.log(made.weights[e]);
   }
-  const facts = [["visible", seen], ["entropy", entropy.toFixed(3)]];
+  const facts = [["visible", seen], ["entropy", entropy.toFixed(3)], ...(tempered() ? [["temperature", written("tau", made.head.tau)]] : [])];
   if (!made.near) return facts;
   let count = 0;
   for (let x = 0; x < made.near.m; x++) count += made.near.a[i * made.near.m + x] !== NONE;
@@ -34,11 +34,11 @@ const RowView = {
     y += 22;
     y += flow(pen, rowFacts(made, i).map(([name, v]) => ({ text: `${W[name]} ${v}`, fill: ink.soft })), 0, y, room) + 4;
     const legend = present.map((t) => ({ text: W[t], dot: RULE[t] }));
-    legend.push({ text: W.total, dot: ink.text });
+    legend.push({ text: W.sum, dot: ink.text });
     if (made.near) legend.push({ text: "◆ " + W.is_near, fill: ink.accent });
     y += flow(pen, legend, 0, y + 6, room) + 10;
     const shift = {};
-    for (const t of [...present, "total"]) {
+    for (const t of present) {
       shift[t] = 0;
       if (S.rows !== "centred") continue;
       let s = 0, n = 0;
@@ -48,10 +48,11 @@ const RowView = {
     const parts = keys.map((j) => present.map((t) => made[t][i * N + j] - shift[t]));
     const low = Math.min(0, ...parts.map((p) => p.reduce((s, x) => s + Math.min(x, 0), 0)));
     const high = Math.max(1e-6, ...parts.map((p) => p.reduce((s, x) => s + Math.max(x, 0), 0)));
-    const narrow = room < 520, left = narrow ? 92 : 150, right = narrow ? 62 : 130, span = room - left - right;
+    const narrow = room < 520, listed = narrow ? [] : tempered() ? ["total", "sum"] : ["total"];
+    const left = narrow ? 92 : 150, right = 66 + 64 * listed.length, span = room - left - right;
     const at = (v) => left + ((v - low) / (high - low)) * span;
     pen.text(W.weight, room, y, { size: 11, align: "right", fill: ink.soft });
-    if (!narrow) pen.text(W.total, room - 66, y, { size: 11, align: "right", fill: ink.soft });
+    listed.forEach((name, x) => pen.text(W[name], room - 66 - 64 * x, y, { size: 11, align: "right", fill: ink.soft }));
     y += 8;
     const from = y;
     keys.forEach((j, line) => {
@@ -66,11 +67,11 @@ const RowView = {
         pen.rect(at(Math.min(a, a + v)), top + 4, Math.abs(at(v) - at(0)), 14, { fill: RULE[t] });
         v >= 0 ? (plus += v) : (minus += v);
       });
-      const total = (made.total[i * N + j] - shift.total) * made.head.tau;
-      pen.line([[at(Math.min(Math.max(total, low), high)), top + 1], [at(Math.min(Math.max(total, low), high)), top + 21]], { stroke: ink.text, lw: 2 });
+      const sum = plus + minus, shown = { sum, total: sum / made.head.tau };
+      pen.line([[at(sum), top + 1], [at(sum), top + 21]], { stroke: ink.text, lw: 2 });
       const w = made.weights[i * N + j];
       pen.text(w.toFixed(4), room, mid, { size: 12, align: "right" });
-      if (!narrow) pen.text(made.total[i * N + j].toFixed(3), room - 66, mid, { size: 12, align: "right", fill: ink.soft });
+      listed.forEach((name, x) => pen.text(numeral(shown[name]), room - 66 - 64 * x, mid, { size: 12, align: "right", fill: ink.soft }));
       hits.push({ x: 0, y: top, w: room, h: 22, on: () => ({ kind: "cell", i, j }) });
       y += 24;
     });
@@ -81,10 +82,10 @@ const RowView = {
     return { height: y + 22, hits };
   },
   csv() {
-    const out = [["model", "layer", "head", "i", "token_i", "j", "token_j", ...ALL, "neighbour"]];
+    const out = [["model", "layer", "head", "i", "token_i", "j", "token_j", ...COLUMNS, "neighbour"]];
     for (const model of D.models) {
       const made = headOf(model, S.layer, S.head), N = model.N, i = Math.min(S.row, N - 1);
-      for (const j of strongest(made, i, N)) out.push([model.name, S.layer, S.head, i, model.tokens[i], j, model.tokens[j], ...ALL.map((t) => made[t][i * N + j]), isNear(made, i, j) ? 1 : 0]);
+      for (const j of strongest(made, i, N)) out.push([model.name, S.layer, S.head, i, model.tokens[i], j, model.tokens[j], ...COLUMNS.map((t) => valueAt(made, t, i * N + j)), isNear(made, i, j) ? 1 : 0]);
     }
     return out;
   },
