@@ -20,3 +20,9 @@ def device(request):
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU here")
     return request.param
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """As a user has it: without the shape checker, whose own errors would come first."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -5,7 +5,6 @@ import math
 import re
 from dataclasses import replace
 
-import jaxtyping
 import pytest
 import torch
 
@@ -14,13 +13,7 @@ from ascender.neighbours import graph
 from cases import FEW, KINDS, TOLERANCE, A, B, D, E, H, K, N, Z, case, each
 from laws import outputs_gap, run, spoilt_wrongly
 
-
-@pytest.fixture(autouse=True)
-def _unchecked():
-    """As a user has it: without the shape checker, whose own errors would come first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 def tokens(**changes):

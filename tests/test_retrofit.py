@@ -243,6 +243,46 @@ def test_wrong_options_change_nothing(options, words):
     assert all(p.requires_grad for p in model.parameters())
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rules": "k"}, r"rules = 'k'; expected options by name, such as {'k': 8}"),
+        ({"layers": 1}, r"layers = 1; expected a list of some of 0 … 1, or None"),
+        ({"layers": "all"}, r"layers = 'all'; expected a list"),
+    ],
+)
+def test_wrong_kinds_of_options(options, words, unchecked):
+    with pytest.raises(TypeError, match=words):
+        ascender.retrofit(make("llama"), **options)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ascender.retrofit,
+        ascender.unretrofit,
+        lambda name: ascender.save_adapter(name, "folder"),
+        lambda name: ascender.load_adapter(name, "folder"),
+        lambda name: list(ascender.swarm_parameters(name)),
+        ascender.print_trainable_parameters,
+    ],
+)
+def test_a_name_is_no_model(call, unchecked):
+    with pytest.raises(TypeError, match=r"model = 'gpt2'; expected a loaded model, such as Auto"):
+        call("gpt2")
+
+
+def test_how_much_of_it_learns(capsys):
+    model = make("llama")
+    every = sum(p.numel() for p in model.parameters())
+    ascender.retrofit(model, RULES)
+    ascender.print_trainable_parameters(model)
+    new = sum(p.numel() for p in ascender.swarm_parameters(model))
+    share = 100 * new / (every + new)
+    wanted = f"trainable params: {new:,} || all params: {every + new:,} || trainable%: {share:.4f}"
+    assert capsys.readouterr().out.strip() == wanted
+
+
 def test_once_only():
     model = make("bert")
     with pytest.raises(ValueError, match="has not been retrofitted"):

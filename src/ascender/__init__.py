@@ -7,7 +7,12 @@ if TYPE_CHECKING:
     from ascender.cache import Cache
     from ascender.combine import LowRank, Parts
     from ascender.hf.adapter import load_adapter, save_adapter
-    from ascender.hf.retrofit import retrofit, swarm_parameters, unretrofit
+    from ascender.hf.retrofit import (
+        print_trainable_parameters,
+        retrofit,
+        swarm_parameters,
+        unretrofit,
+    )
     from ascender.losses import Losses, collect
     from ascender.module import AscenderAttention
     from ascender.rules import Rules
@@ -29,6 +34,7 @@ __all__ = [
     "asc_parts",
     "collect",
     "load_adapter",
+    "print_trainable_parameters",
     "retrofit",
     "save_adapter",
     "swarm_parameters",
@@ -52,6 +58,7 @@ HOMES = {
     "asc_parts": "attention",
     "collect": "losses",
     "load_adapter": "hf.adapter",
+    "print_trainable_parameters": "hf.retrofit",
     "retrofit": "hf.retrofit",
     "save_adapter": "hf.adapter",
     "swarm_parameters": "hf.retrofit",

@@ -190,6 +190,12 @@ def restore(state: Mapping[str, Any]) -> Schedule | Adaptive:
     raise ValueError(f"unknown kind {state.get('kind')!r}; expected one of schedule, adaptive")
 
 
+def get_lam(model: nn.Module) -> dict[str, float]:
+    """The λ's of the first layer that has any, which a schedule gives to all."""
+    layer = next((layer for layer in model.modules() if hasattr(layer, "lam_sep")), None)
+    return {} if layer is None else {rule: getattr(layer, f"lam_{rule}") for rule in RULES}
+
+
 def set_lam(model: nn.Module, lam: Mapping[str, float]) -> dict[str, float]:
     """Give every layer that has λ's these. A model without any is left as it is."""
     for rule, value in lam.items():

@@ -3,7 +3,8 @@
     from ascender.hf import AscenderConfig, AscenderForCausalLM
     model = AscenderForCausalLM(AscenderConfig.preset("tiny", vocab_size=256))
 
-Importing this registers them with transformers' Auto classes.
+Importing this registers them with transformers' Auto classes, and lets its save_pretrained and
+from_pretrained carry a retrofit (hf.pretrained).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ascender.hf.heads import (
     AscenderForTokenClassification,
 )
 from ascender.hf.modeling import AscenderModel, AscenderOutput
+from ascender.hf.pretrained import install
 from ascender.hf.seq2seq import AscenderForConditionalGeneration
 from ascender.hf.trainer import SwarmCallback
 
@@ -42,6 +44,7 @@ __all__ = [
     "SwarmCallback",
 ]
 
+install()
 transformers.AutoConfig.register("ascender", AscenderConfig, exist_ok=True)
 for auto, model in (
     (transformers.AutoModel, AscenderModel),

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from ascender.files import write
 from ascender.hf.probe import Unfit, self_attentions
-from ascender.hf.retrofit import record, retrofit, swarms, unretrofit
+from ascender.hf.retrofit import check_model, record, retrofit, swarms, unretrofit
+from ascender.schedule import get_lam, set_lam
 
 VERSION = 1
 WEIGHTS, SHEET = "swarm.safetensors", "swarm.json"
@@ -32,7 +33,10 @@ def save_adapter(model: nn.Module, folder: str | Path) -> Path:
     if done is None:
         raise ValueError("the model has not been retrofitted; expected one that is")
     folder = Path(folder)
-    sheet = {"version": VERSION, **portrait(model), "layers": done.layers, "rules": done.rules}
+    sheet = {
+        "version": VERSION, **portrait(model), "layers": done.layers, "rules": done.rules,
+        "train": done.train, "lam": get_lam(model),
+    }  # fmt: skip
     write(folder / WEIGHTS, save({name: t.detach().cpu() for name, t in tensors(model).items()}))
     write(folder / SHEET, json.dumps(sheet, indent=2) + "\n")
     return folder
@@ -41,11 +45,9 @@ def save_adapter(model: nn.Module, folder: str | Path) -> Path:
 def load_adapter(model: nn.Module, folder: str | Path, train: str = "swarm") -> nn.Module:
     """Give a model a saved swarm. One that is not retrofitted yet is retrofitted with the saved
     rules and layers (`train` as in retrofit); returns it."""
+    check_model(model)
     folder = Path(folder)
-    for name in (SHEET, WEIGHTS):
-        if not (folder / name).exists():
-            raise FileNotFoundError(f"no {name} in {folder}; expected what save_adapter wrote")
-    sheet = json.loads((folder / SHEET).read_text(encoding="utf-8"))
+    sheet = read_sheet(folder)
     _check(model, sheet)
     saved = load_file(folder / WEIGHTS)
     fresh = record(model) is None
@@ -57,7 +59,17 @@ def load_adapter(model: nn.Module, folder: str | Path, train: str = "swarm") -> 
         if fresh:
             unretrofit(model)
         raise
+    set_lam(model, sheet.get("lam", {}))
     return model
+
+
+def read_sheet(folder: Path) -> dict[str, Any]:
+    """What swarm.json says of an adapter."""
+    for name in (SHEET, WEIGHTS):
+        if not (folder / name).exists():
+            raise FileNotFoundError(f"no {name} in {folder}; expected what save_adapter wrote")
+    sheet: dict[str, Any] = json.loads((folder / SHEET).read_text(encoding="utf-8"))
+    return sheet
 
 
 class Unfitting(ValueError):

@@ -30,8 +30,7 @@ from ascender.hf.configuration import AscenderConfig
 from ascender.names import nearest
 from ascender.normalizers import Normalizer
 from ascender.positions import Position
-from ascender.rules import RULES
-from ascender.schedule import set_lam
+from ascender.schedule import get_lam, set_lam
 from ascender.slot import Attention
 
 # What tokenizers, trainers and generate() hand to any model, and this one has no use for.
@@ -142,8 +141,7 @@ class AscenderPreTrainedModel(PreTrainedModel):
 
     def save_pretrained(self, *where: Any, **options: Any) -> None:
         """With the λ that the rules have now: they are no weights, so the config has them."""
-        layers = [layer for layer in self.modules() if hasattr(layer, "lam_sep")]
-        lam = {rule: getattr(layers[0], f"lam_{rule}") for rule in RULES} if layers else {}
+        lam = get_lam(self)
         self.config.lam = lam if any(value != 1 for value in lam.values()) else None
         super().save_pretrained(*where, **options)
 

@@ -37,6 +37,7 @@ class Retrofit:
 
     rules: dict[str, Any]
     layers: list[int]
+    train: str = "swarm"
     handles: list[Any] = field(default_factory=list)
     configs: list[tuple[Any, str | None]] = field(default_factory=list)
     trained: set[str] = field(default_factory=set)  # parameters that learned before
@@ -56,17 +57,18 @@ def retrofit(
     layers   which of its self-attentions, counted from 0; None: all
     train    "swarm": only the new parameters learn, the rest is frozen; "all": nothing is frozen
     """
+    earlier = record(model)
     if train not in TRAIN:
         raise ValueError(f"unknown train {train!r}; expected one of {', '.join(TRAIN)}")
     options = _options(rules)
-    if record(model) is not None:
+    if earlier is not None:
         raise ValueError("the model has been retrofitted; expected one that is not (unretrofit it)")
     modules = _fitting(model)
     which = _which(layers, len(modules))
     natures = [probe(model, name, module) for name, module in modules.items()]
     swarms = {i: natures[i].swarm(options) for i in which}  # wrong options fail here, before
 
-    done = Retrofit(options, which)
+    done = Retrofit(options, which, train)
     done.trained = {name for name, p in model.named_parameters() if p.requires_grad}
     if train == "swarm":
         model.requires_grad_(False)
@@ -103,11 +105,22 @@ def unretrofit(model: nn.Module) -> nn.Module:
 
 def record(model: nn.Module) -> Retrofit | None:
     """How a model was retrofitted, if it was."""
+    check_model(model)
     return model.__dict__.get("_ascender_retrofit")
+
+
+def check_model(model: Any) -> None:
+    """Not the name of one."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"model = {model!r}; expected a loaded model, such as "
+            "AutoModelForCausalLM.from_pretrained(…) gives"
+        )
 
 
 def swarms(model: nn.Module) -> dict[str, Swarm]:
     """The swarms of a retrofitted model by name."""
+    check_model(model)
     return {name: m for name, m in model.named_modules() if isinstance(m, Swarm)}
 
 
@@ -115,6 +128,17 @@ def swarm_parameters(model: nn.Module) -> Iterator[nn.Parameter]:
     """What a retrofit added: U, P and the rules' numbers of every layer."""
     for swarm in swarms(model).values():
         yield from swarm.parameters()
+
+
+def print_trainable_parameters(model: nn.Module) -> None:
+    """How many numbers learn, as peft prints it."""
+    check_model(model)
+    every = sum(p.numel() for p in model.parameters())
+    learn = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    print(
+        f"trainable params: {learn:,} || all params: {every:,} || "
+        f"trainable%: {100 * learn / max(every, 1):.4f}"
+    )
 
 
 def _fitting(model: nn.Module) -> dict[str, nn.Module]:
@@ -136,6 +160,8 @@ def _dispatch(config: Any, done: Retrofit) -> None:
 
 
 def _options(rules: Mapping[str, Any] | None) -> dict[str, Any]:
+    if not isinstance(rules, Mapping | None):
+        raise TypeError(f"rules = {rules!r}; expected options by name, such as {{'k': 8}}")
     given = dict(rules or {})
     for name in given:
         if name not in OPTIONS:
@@ -148,6 +174,8 @@ def _options(rules: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _which(layers: Iterable[int] | None, count: int) -> list[int]:
+    if isinstance(layers, str) or not isinstance(layers, Iterable | None):
+        raise TypeError(f"layers = {layers!r}; expected a list of some of 0 … {count - 1}, or None")
     which = sorted(range(count) if layers is None else set(layers))
     if not which or which[0] < 0 or which[-1] >= count:
         raise ValueError(f"layers = {which}; expected some of 0 … {count - 1}")
