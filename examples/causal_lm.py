@@ -1,7 +1,9 @@
 """The next byte of Python's own source, and some lines of it made up.
 
-python examples/causal_lm.py
-python examples/causal_lm.py --attention vanilla     the same model with one word changed
+    python examples/causal_lm.py
+    python examples/causal_lm.py --attention vanilla     the same model with one word changed
+
+Under a minute of one CPU core.
 """
 
 import torch

@@ -1,6 +1,8 @@
 """Words behind masks: days, months and numbers in their order, with gaps to be filled.
 
-python examples/masked_lm.py
+    python examples/masked_lm.py
+
+Under a minute of one CPU core.
 """
 
 import calendar

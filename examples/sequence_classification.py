@@ -1,6 +1,8 @@
 """Handwritten digits: 8 × 8 pixels are 64 tokens; a pixel's neighbours are those beside it.
 
-python examples/sequence_classification.py
+    python examples/sequence_classification.py
+
+Under a minute of one CPU core.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What the examples have in common: their arguments, real text, and transformers' Trainer."""
+"""What the examples that train have in common: arguments, real text, transformers' Trainer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import transformers
+from console import parser_of, progress
 
 from ascender.baselines import ATTENTIONS
 from ascender.hf import SwarmCallback
@@ -20,9 +21,9 @@ transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 
 
-def arguments(about: str | None, steps: int) -> argparse.Namespace:
+def arguments(about: str, steps: int) -> argparse.Namespace:
     """--steps, --attention, --position, --seed; the seed is set."""
-    parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
+    parser = parser_of(about)
     parser.add_argument("--steps", type=int, default=steps, help=f"of training ({steps})")
     parser.add_argument("--attention", choices=[a for a in ATTENTIONS if a != "graph"],
                         default="ascender", help="the word that makes it a baseline")  # fmt: skip
@@ -32,6 +33,21 @@ def arguments(about: str | None, steps: int) -> argparse.Namespace:
     args = parser.parse_args()
     transformers.set_seed(args.seed)
     return args
+
+
+class Progress(transformers.TrainerCallback):
+    """A line whenever the Trainer logs: step, loss, time left."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.start = time.perf_counter()
+        progress(f"training: {state.max_steps} steps")
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        if "loss" in (logs or {}):  # the last log has the totals instead
+            a_step = (time.perf_counter() - self.start) / state.global_step
+            left = a_step * (state.max_steps - state.global_step)
+            at = f"step {state.global_step}/{state.max_steps}"
+            progress(f"{at}  loss {logs['loss']:.3f}  {left:.0f} s left")
 
 
 def stdlib(*modules: str) -> str:
@@ -48,12 +64,13 @@ def fit(
         options = transformers.TrainingArguments(
             out, max_steps=steps, per_device_train_batch_size=batch, learning_rate=rate,
             lr_scheduler_type="cosine", warmup_steps=min(20, steps // 4), weight_decay=0.01,
-            logging_strategy="no", save_strategy="no", report_to=[], disable_tqdm=True,
+            logging_steps=max(1, steps // 10), save_strategy="no", report_to=[], disable_tqdm=True,
             dataloader_pin_memory=False,
         )  # fmt: skip
         trainer = transformers.Trainer(
-            model, options, train_dataset=data, data_collator=collate, callbacks=[SwarmCallback()]
-        )
+            model, options, train_dataset=data, data_collator=collate,
+            callbacks=[SwarmCallback(), Progress()],
+        )  # fmt: skip
         trainer.remove_callback(transformers.PrinterCallback)
         trainer.train()
     model.eval()

@@ -1,6 +1,8 @@
 """What each character of Python's source belongs to: a name, a keyword, a number, a string …
 
-python examples/token_classification.py
+    python examples/token_classification.py
+
+Under a minute of one CPU core.
 """
 
 import io

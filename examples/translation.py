@@ -1,6 +1,8 @@
 """Numbers as people say them into numbers as machines write them: "four hundred seven" → "407".
 
-python examples/translation.py
+    python examples/translation.py
+
+Under a minute of one CPU core.
 """
 
 import random
