@@ -114,7 +114,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "most": ("most", "최대"),
     "moved_heads": (
         "Share of attention moved, by layer and head (rule muted everywhere)",
-        "이동한 어텐션의 비율, 층과 헤드별 (모든 층에서 규칙을 끔)",
+        "이동한 어텐션의 비율, 층과 헤드별 (고른 규칙을 모든 층에서 끔)",
     ),
     "everywhere_note": (
         "Another pass of the model with the rule muted in every layer.",
@@ -150,7 +150,7 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "skipped": (
         "{n} attentions are not over these tokens alone (cross-attention) and are left out.",
-        "이 토큰들만의 어텐션이 아닌 {n}개(교차 어텐션)는 뺐습니다.",
+        "이 토큰들끼리의 어텐션이 아닌 {n}개(교차 어텐션)는 뺐습니다.",
     ),
     "plain": (
         "{kind} has no rules: base, other and weights are shown.",
@@ -165,7 +165,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "the head's temperature τ is the total, and the softmax of the total is the weights. All "
         "terms share one diverging scale, so that they compare; grey is what a row may not see. "
         "The small pictures are the means of larger cells.",
-        "행은 질의 i, 열은 키 j입니다. 항을 더하면 합이고, 합을 헤드의 온도 τ로 나누면 총점이며, "
+        "행은 쿼리 i, 열은 키 j입니다. 항을 더하면 합이고, 합을 헤드의 온도 τ로 나누면 총점이며, "
         "총점의 소프트맥스가 가중치입니다. "
         "모든 항이 같은 발산 척도를 쓰므로 서로 비교할 수 있습니다. 회색은 볼 수 없는 칸입니다. "
         "작은 그림은 여러 칸의 평균입니다.",
@@ -197,7 +197,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "footer": (
         "This file needs no network. Numbers are recomputed here from the queries, keys and "
         "coordinates of one pass.",
-        "이 파일은 네트워크가 필요 없습니다. 수치는 한 번의 실행에서 얻은 질의, 키, 좌표로 여기서 "
+        "이 파일은 네트워크가 필요 없습니다. 수치는 한 번의 실행에서 얻은 쿼리, 키, 좌표로 여기서 "
         "다시 계산합니다.",
     ),
     "too_old": (
