@@ -15,7 +15,7 @@ from ascender.demo import COLOURS
 from ascender.hf import AscenderConfig, AscenderModel
 from ascender.hf.retrofit import retrofit
 from ascender.insight import Geometry, capture, muted, view
-from ascender.insight.page import outcome
+from ascender.insight.page import looking, memory, outcome
 from ascender.insight.page.build import embedded
 from ascender.insight.page.data import layer_data
 from ascender.insight.page.inputs import of_task, of_text, pieces
@@ -402,6 +402,75 @@ def test_a_model_that_reads_no_text():
         of_text(model(), None, "a")
     with pytest.raises(ValueError, match="max_tokens = 1; expected at least 2"):
         view(model(), tokenizer(), "a", max_tokens=1)
+
+
+# Memory
+
+
+def free(monkeypatch, gigabytes):
+    monkeypatch.setattr(memory, "free_memory", lambda device: int(gigabytes * 1e9))
+
+
+def passes(monkeypatch):
+    """Fails where the work begins."""
+
+    def begun(*args):
+        raise AssertionError("the pass has begun")
+
+    monkeypatch.setattr(looking, "passing", begun)
+
+
+def test_more_tokens_than_memory_holds_are_refused_before_the_work(monkeypatch):
+    free(monkeypatch, 23)
+    passes(monkeypatch)
+    error = (
+        r"m: 16000 tokens; every term of 2 heads takes about 46\.1 GB, and 23\.0 GB are free; "
+        r"expected at most 11300 tokens here: .*--first 11300, first=11300"
+    )
+    with pytest.raises(ValueError, match=error):
+        view(model(), tokenizer(), "x" * 16000, name="m")
+    with pytest.raises(AssertionError, match="begun"):  # what it says does fit
+        view(model(), tokenizer(), "x" * 16000, first=11300)
+
+
+def test_more_heads_and_tokens_drawn_than_memory_holds(monkeypatch):
+    free(monkeypatch, 0.002)
+    passes(monkeypatch)
+    with pytest.raises(ValueError, match=r"200 tokens are drawn of 3 layers.*max_tokens"):
+        view(model(), tokenizer(), "x" * 200)
+    free(monkeypatch, 0.02)
+    with pytest.raises(AssertionError, match="begun"):
+        view(model(), tokenizer(), "x" * 200)
+
+
+def test_what_is_free_is_known_where_the_kernel_says_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "GROUP", tmp_path)
+    here = torch.device("cpu")
+    assert memory.free_memory(here) is None
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:  7 kB\n")
+    assert memory.free_memory(here) == 7 * 1024
+    (tmp_path / "memory.max").write_text("5000\n")
+    (tmp_path / "memory.current").write_text("2000\n")
+    assert memory.free_memory(here) == 3000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.free_memory(here) == 7 * 1024
+
+
+def test_the_command_says_what_would_fit(folder, tmp_path, monkeypatch):
+    free(monkeypatch, 0.007)
+    text = ["--text", "a longer text of boids " * 9, "--out", tmp_path / "page.html"]
+    done = run("view", folder, *text)
+    assert done.exit_code == 1
+    assert "207 tokens; every term of 2 heads takes about" in done.output
+    assert not (tmp_path / "page.html").exists()
+    free(monkeypatch, 1)
+    assert run("view", folder, *text, "--first", 5).exit_code == 0
+    page = data_of((tmp_path / "page.html").read_text())["models"][0]
+    assert page["tokens"] == list("a lon")
+    assert page["remarks"] == [["first", {"kept": 5, "of": 207}]]
+    done = run("view", folder, "--task", "distinct", "--first", 5)
+    assert "--first 5 without a text; expected --text or --text-file" in done.output
 
 
 def test_a_text_longer_than_the_places_is_cut_and_says_so():

@@ -48,6 +48,9 @@ def view(
     max_tokens: Annotated[
         int, typer.Option(parser=count, metavar="N", help="Longer inputs are pooled in blocks.")
     ] = 512,
+    first: Annotated[
+        int | None, typer.Option(parser=count, metavar="N", help="Read no more of the text.")
+    ] = None,
     lang: Annotated[str, typer.Option(help="Of the page: en or ko.")] = "en",
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -59,8 +62,9 @@ def view(
     try:
         check_out(out)
         found = _page(
-            models, text, text_file, task, example, data_dir, adapter, compare, max_tokens, lang
-        )
+            models, text, text_file, task, example, data_dir, adapter, compare, max_tokens, first,
+            lang,
+        )  # fmt: skip
         size = found.save(out).stat().st_size
     except (ValueError, TypeError, OSError, RuntimeError, ModuleNotFoundError) as error:
         note(f"error: {error}")
@@ -74,7 +78,7 @@ def view(
 def _page(
     models: list[str], text: str | None, text_file: Path | None, task: str | None,
     example: int | None, data_dir: Path | None, adapter: Path | None, compare: bool,
-    max_tokens: int, lang: str,
+    max_tokens: int, first: int | None, lang: str,
 ) -> Any:  # fmt: skip
     if len(models) != (2 if compare else 1):
         wanted = "two models with --compare" if compare else "one model, or --compare A B"
@@ -84,6 +88,8 @@ def _page(
     given = "--text" if text is not None else "--text-file" if text_file is not None else None
     if given is not None and (task is not None or example is not None):
         raise ValueError(f"both {given} and --task or --example; expected one of them")
+    if given is None and first is not None:
+        raise ValueError(f"--first {first} without a text; expected --text or --text-file with it")
     from ascender.insight.loading import load
     from ascender.insight.page.build import page
     from ascender.insight.page.looking import look
@@ -96,7 +102,7 @@ def _page(
     blobs, last = Blobs(), len(models) - 1
     with progress() as say:
         loaded = [load(s, adapter if at == last else None, say) for at, s in enumerate(models)]
-        read = [_input(one, text, task, example, data_dir) for one in loaded]
+        read = [_input(one, text, first, task, example, data_dir) for one in loaded]
         seen = [
             look(name, one.model, one.tokenizer, what, blobs, max_tokens, say)
             for name, one, what in zip(_named(loaded, adapter), loaded, read, strict=True)
@@ -118,13 +124,14 @@ def _named(loaded: list[Any], adapter: Path | None) -> list[str]:
 
 
 def _input(
-    loaded: Any, text: str | None, task: str | None, example: int | None, data_dir: Path | None
-) -> Any:
+    loaded: Any, text: str | None, first: int | None, task: str | None, example: int | None,
+    data_dir: Path | None,
+) -> Any:  # fmt: skip
     from ascender.insight.loading import task_for
     from ascender.insight.page.inputs import of_task, of_text
 
     if text is not None:
-        return of_text(loaded.model, loaded.tokenizer, text)
+        return of_text(loaded.model, loaded.tokenizer, text, first)
     if task is None and loaded.run is None:
         raise ValueError(
             f"nothing for {loaded.name} to read; expected --text, --text-file or --task"

@@ -18,14 +18,15 @@ __all__ = ["Page", "view"]
 
 def view(
     model: Any, tokenizer: Any, text: str, out: str | Path | None = None, *,
-    name: str | None = None, max_tokens: int = 512, lang: str = "en",
+    name: str | None = None, max_tokens: int = 512, first: int | None = None, lang: str = "en",
 ) -> Page:  # fmt: skip
-    """The page of one text; a notebook shows it. `out`: also write it there."""
+    """The page of one text, or of its first tokens; a notebook shows it. `out`: also write it
+    there. More than `max_tokens` are pooled in blocks."""
     if max_tokens < 2:
         raise ValueError(f"max_tokens = {max_tokens}; expected at least 2")
     blobs = Blobs()
     name = type(model).__name__ if name is None else name
-    seen = look(name, model, tokenizer, of_text(model, tokenizer, text), blobs, max_tokens)
+    seen = look(name, model, tokenizer, of_text(model, tokenizer, text, first), blobs, max_tokens)
     made = page([seen], blobs, lang)
     if out is not None:
         made.save(out)

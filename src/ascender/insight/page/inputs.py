@@ -24,8 +24,10 @@ class Input:
     remarks: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
 
-def of_text(model: nn.Module, tokenizer: Any, text: str) -> Input:
-    """A text, cut where the model has no more places."""
+def of_text(model: nn.Module, tokenizer: Any, text: str, first: int | None = None) -> Input:
+    """A text, or its first tokens; cut where the model has no more places."""
+    if first is not None and first < 1:
+        raise ValueError(f"first = {first}; expected at least 1 token")
     if tokenizer is None:
         raise ValueError(
             "the model has no tokenizer, so it reads no text; expected an example of its task "
@@ -40,9 +42,11 @@ def of_text(model: nn.Module, tokenizer: Any, text: str) -> Input:
     if N == 0:
         raise ValueError(f"text = {text!r} has no tokens; expected at least one")
     remarks: list[tuple[str, dict[str, Any]]] = []
-    if places is not None and places < N:
-        known = {name: t[:, :places] for name, t in known.items()}
-        remarks.append(("cut", {"kept": places, "of": N}))
+    room = {"first": first, "cut": places}
+    for word, kept in room.items():
+        if kept is not None and kept < known["input_ids"].shape[1]:
+            known = {name: t[:, :kept] for name, t in known.items()}
+            remarks.append((word, {"kept": kept, "of": N}))
     read = pieces(tokenizer, known["input_ids"][0].tolist())
     config: Any = model.config
     if getattr(config, "is_encoder_decoder", False):  # the encoder is shown

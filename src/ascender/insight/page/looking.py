@@ -12,6 +12,7 @@ from torch import nn
 from ascender.insight.capture import Layer, has_rules, muted, watching
 from ascender.insight.page.data import layer_data, numbers
 from ascender.insight.page.inputs import Input, piece, to
+from ascender.insight.page.memory import check_memory
 from ascender.insight.page.outcome import outcome, said
 from ascender.insight.page.pack import Blobs
 from ascender.insight.page.plane import Planes
@@ -52,6 +53,7 @@ def look(
     """Everything that the page shows of one model."""
     N = len(what.tokens)
     pooling = Pooling.fitting(N, most)
+    check_memory(name, model, pooling)
     inputs = to(next(model.parameters()).device, what.inputs)
     kind = getattr(model, "config", None)
     seen = _Seen(N, pooling, blobs, bool(getattr(kind, "is_encoder_decoder", False)))

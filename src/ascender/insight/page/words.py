@@ -138,6 +138,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "This model has no rules to mute.",
         "이 모델에는 끌 규칙이 없습니다.",
     ),
+    "first": ("The first {kept} of {of} tokens.", "{of}개 토큰 중 앞의 {kept}개입니다."),
     "cut": (
         "The first {kept} of {of} tokens: the model has no places for more.",
         "{of}개 토큰 중 앞의 {kept}개: 모델이 더 읽을 수 없습니다.",
