@@ -35,7 +35,7 @@ class Looking(Trainer):
                 f"common {same[r][i].nanmean():.2f}"
                 for r in RULES
             ]
-            print(f"{self.run.task:15} step {self.step:5} layer {i + 1}  {'   '.join(of)}")
+            print(f"{self.run.task:15} step {self.step:5} layer {i}  {'   '.join(of)}")
 
     def _validate(self):
         found = super()._validate()

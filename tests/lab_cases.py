@@ -68,8 +68,8 @@ def insight(rng, ruled):
         found |= {"moved": moved(), "whole": moved()}
         found["omega"] = {r: rng.random((LAYERS, HEADS)).round(4).tolist() for r in RULES}
         found["score"] |= {r: round(0.5 - 0.1 * rng.random(), 4) for r in RULES}
-    of = [("z", 1), ("z", 2), ("near", 1), ("near", 2)] if ruled else []
-    of += [("attention", 1), ("attention", 2), ("hidden", 1), ("hidden", 2), ("hidden", 3)]
+    of = [("z", 0), ("z", 1), ("neighbours", 0), ("neighbours", 1)] if ruled else []
+    of += [("attention", 0), ("attention", 1), ("states", 0), ("states", 1), ("states", 2)]
     found["grouping"] = [
         {"of": name, "layer": layer, "n": 32, "nmi": [round(0.5 + 0.2 * rng.random(), 4), 0.4, 0.8],
          "ari": [round(0.4 + 0.2 * rng.random(), 4), 0.3, 0.7], "chance": [0.1, 0.001]}

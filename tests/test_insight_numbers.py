@@ -314,7 +314,7 @@ def test_what_is_clustered_is_the_layers():
     groups = torch.tensor([[0, 1] * 5 + [-100], [0] * 11])
     found = gr.groups_found(m, [(x, groups)])
     assert [(f.of, f.layer) for f in found] == [
-        ("z", 1), ("near", 1), ("attention", 1), ("hidden", 1), ("hidden", 2),
+        ("z", 0), ("neighbours", 0), ("attention", 0), ("states", 0), ("states", 1),
     ]  # fmt: skip
     assert all(len(f.nmi) == 1 for f in found)  # the second has one group only
     output, layers = capture(m, **x, output_hidden_states=True)
@@ -331,8 +331,8 @@ def test_what_is_clustered_is_the_layers():
 def test_a_graph_of_everyone_is_skipped():
     x, groups = inputs((11, 11)), torch.tensor([[0, 1] * 5 + [0]] * 2)
     few, all_of_them = (gr.groups_found(model(layers=1, k=k), [(x, groups)]) for k in (4, 12))
-    assert "near" in {f.of for f in few}
-    assert {f.of for f in all_of_them} == {"z", "attention", "hidden"}
+    assert "neighbours" in {f.of for f in few}
+    assert {f.of for f in all_of_them} == {"z", "attention", "states"}
 
 
 def test_mean_and_interval():
@@ -421,13 +421,13 @@ def test_the_record_is_small_and_whole(runs):
     assert np.array(found["moved"]).shape == np.array(found["whole"]).shape == (2, 2, 3)
     np.testing.assert_allclose(np.array(found["share"]).sum(-1), 1, atol=5e-4)
     assert set(found["score"]) == {"", *RULES}
-    assert {g["of"] for g in found["grouping"]} == {"z", "near", "attention", "hidden"}
+    assert {g["of"] for g in found["grouping"]} == {"z", "neighbours", "attention", "states"}
     assert np.array(found["omega"]["sep"]).shape == (2, 2)
     plain = json.loads((runs / "vanilla-0" / "record.json").read_text())["insight"]
     assert "moved" not in plain
     assert plain["omega"] == {}
     assert set(plain["score"]) == {""}
-    assert {g["of"] for g in plain["grouping"]} == {"attention", "hidden"}
+    assert {g["of"] for g in plain["grouping"]} == {"attention", "states"}
 
 
 def test_layers_without_rules_have_none(monkeypatch):
@@ -465,11 +465,11 @@ def test_the_command(runs, tmp_path, monkeypatch):
     for word in ("Roles of heads", "헤드의 역할", "ascender-0, ascender-1", "vanilla-1"):
         assert word in page
     row = next(r for r in found["tables"]["grouping"]
-               if r["variant"] == "ascender" and r["of"] == "z" and r["layer"] == "2")  # fmt: skip
+               if r["variant"] == "ascender" and r["of"] == "z" and r["layer"] == "1")  # fmt: skip
     mine, theirs = (
         [g["nmi"][0] for m in found["models"] if m["variant"] == v for g in m["grouping"]
-         if (g["of"], g["layer"]) == (of, 2)]
-        for v, of in (("ascender", "z"), ("vanilla", "hidden"))
+         if (g["of"], g["layer"]) == (of, 1)]
+        for v, of in (("ascender", "z"), ("vanilla", "states"))
     )  # fmt: skip
     assert row["nmi"]["mean"] == pytest.approx(np.mean(mine))
     assert row["difference"]["mean"] == pytest.approx(np.mean(mine) - np.mean(theirs))

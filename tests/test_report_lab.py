@@ -18,6 +18,7 @@ from scipy import stats as scipy_stats
 from typer.testing import CliRunner
 
 import lab_cases as cases
+from ascender import palette
 from ascender.cli import app
 from ascender.lab.report import (
     DRAW,
@@ -121,8 +122,8 @@ def test_quality_is_the_records(made):
         assert near(row["test_mean"], mean)
         assert near(row["test_sd"], sd)
         assert row["n"] == "3"
-        assert near(row["interval_low"], mean - half)
-        assert near(row["interval_high"], mean + half)
+        assert near(row["interval_low"], max(mean - half, 0))
+        assert near(row["interval_high"], min(mean + half, 1))
         assert near(row["floor"], cases.TASKS[name[0]][2])
         if name[1] == "vanilla":
             assert row["difference_mean"] == row["p"] == ""
@@ -291,7 +292,7 @@ def test_words_in_figures_are_large_enough(tmp_path):
 
 
 def test_variants_can_be_told_without_colour():
-    look = drawing.looks([f"v{i}" for i in range(10)], "v0")
+    look = palette.looks([f"v{i}" for i in range(10)])
     assert len({(each.mark, str(each.line)) for each in look.values()}) == 10
 
 
@@ -632,7 +633,7 @@ def test_the_command(tiny, monkeypatch):
 
 def test_the_maps_add_up(tiny):
     found = maps.maps(Study.of(read(tiny), DRAWS))
-    assert (found.task, found.variant, found.layer) == ("distinct", "ascender", 1)
+    assert (found.task, found.variant, found.layer) == ("distinct", "ascender", 0)
     of = found.terms
     assert of["total"].shape == (13, 13)
     parts = of["base"] + of["align"] + of["sep"] + of["coh"]
@@ -708,7 +709,7 @@ def test_measured_numbers_are_the_records(made):
     assert len(found) == 2 * 4 * 3 * 3  # tasks, variants with rules, rules, two layers and all
     for row in found:
         rs = [r["insight"] for r in of[row["task"], row["variant"]]]
-        at = slice(None) if row["layer"] == "all" else int(row["layer"]) - 1
+        at = slice(None) if row["layer"] == "all" else int(row["layer"])
         r = rule.index(row["of"])
         for name, wanted in (
             ("omega", [np.mean(np.array(f["omega"][row["of"]])[at]) for f in rs]),
@@ -742,7 +743,7 @@ def test_groups_found_are_compared_with_the_baselines(made):
         if row["variant"] == "vanilla":
             assert row["verdict"] == "baseline"
             continue
-        beside = row["of"] if row["of"] in ("attention", "hidden") else "hidden"
+        beside = row["of"] if row["of"] in ("attention", "states") else "states"
         theirs = nmi(row["task"], "vanilla", beside, row["layer"])
         apart = [a - b for a, b in zip(mine, theirs, strict=True)]
         assert near(row["difference_mean"], statistics.mean(apart))
@@ -752,6 +753,30 @@ def test_groups_found_are_compared_with_the_baselines(made):
     adjusted = np.maximum.accumulate(np.sort(ps) * np.arange(len(ps), 0, -1)).clip(max=1)
     for i, p in zip(order, adjusted, strict=True):
         assert float(judged[i]["p"]) == pytest.approx(p, abs=1e-6)
+
+
+def test_records_from_before_are_read_as_todays(tmp_path):
+    """Older records count layers from 1 and say near and hidden; a suite may have both."""
+    mixed = cases.records(tasks=("distinct",), variants=("vanilla", "ascender"))
+    once = {"neighbours": "near", "states": "hidden"}
+    before = heads.measured(study(tmp_path / "a", mixed))[1].groups()
+    for r in mixed:
+        if r["run"]["seed"] == 1:
+            r["insight"] = json.loads(json.dumps(r["insight"]))
+            for g in r["insight"]["grouping"]:
+                g |= {"of": once.get(g["of"], g["of"]), "layer": g["layer"] + 1}
+    after = heads.measured(study(tmp_path / "b", mixed))[1].groups()
+    assert after == before
+    assert ("neighbours", 0) in after
+
+
+def test_layers_and_heads_count_from_zero_in_figure_four(made):
+    figure = heads.heads(Study.of(read(made[0]), DRAWS), drawing.words("en"))
+    for row in figure.subfigs:
+        axes = [a for a in row.axes if a.get_xlabel() == "head"]
+        for axis in axes:
+            assert [t.get_text() for t in axis.get_xticklabels()] == ["0", "1", "2"]
+        assert [t.get_text() for t in axes[0].get_yticklabels()] == ["0", "1"]
 
 
 def test_figure_four_shows_matched_heads(tmp_path):

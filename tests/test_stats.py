@@ -14,6 +14,7 @@ from scipy import stats as scipy_stats
 
 from ascender.lab import resampling
 from ascender.lab.curves import area, median_reached, reached
+from ascender.lab.judge import RANGES
 from ascender.lab.resampling import approximate_randomisation, paired_bootstrap
 from ascender.lab.stats import (
     COHEN,
@@ -32,6 +33,7 @@ from ascender.lab.stats import (
     wilson,
 )
 from ascender.lab.verdict import Rule, equivalent, inferior, not_inferior, verdict
+from ascender.tasks import TASKS, kind_of
 
 S, E = 3, 211  # seeds, examples
 
@@ -58,6 +60,28 @@ def test_summary_by_the_table():
     assert list(found.interval) == near(5 - half, 5 + half, to=1e-3)
     normal = 1.96 * math.sqrt(2.5 / 5)  # too sure of five values
     assert list(found.interval) != near(5 - normal, 5 + normal, to=0.1)
+
+
+def test_intervals_stay_within_the_metrics_range():
+    """What is cut off cannot be: the rest is the t interval, digit for digit."""
+    unit = Interval(0.0, 1.0)
+    x = [0.8, 0.9, 0.999]
+    free, cut = Summary.of(x), Summary.of(x, unit)
+    assert free.interval.high > 1
+    assert cut.interval == Interval(free.interval.low, 1.0)
+    assert (cut.mean, cut.sd, cut.n) == (free.mean, free.sd, free.n)
+    assert Summary.of([0.5, 0.51, 0.52], unit) == Summary.of([0.5, 0.51, 0.52])
+    apart = paired([0.9, 0.2, 1.0], [0.0, 0.1, 0.05], unit)
+    assert paired([0.9, 0.2, 1.0], [0.0, 0.1, 0.05]).interval.high > 1
+    assert apart.interval.high == 1.0
+    assert apart.interval.low > -1
+    assert apart.t_p == paired([0.9, 0.2, 1.0], [0.0, 0.1, 0.05]).t_p
+
+
+def test_the_range_of_every_tasks_metric_is_known():
+    names = {kind_of(name).metric for name in TASKS}
+    assert {"accuracy", "bits per byte"} <= names
+    assert names <= set(RANGES)
 
 
 def test_equal_values_have_no_spread():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ascender import palette
 from ascender.attention import asc_attention
 from ascender.combine import Parts
 from ascender.files import write
@@ -77,9 +78,8 @@ TEXT: dict[str, dict[str, str]] = {
         "응집은 중심에서 멀리 떨어진 “yesterday”를 낮춘다.",
     },
 }
-# Okabe and Ito's palette, told apart with every kind of colour vision.
-COLOURS = {"base": "#777777", "align": "#0072B2", "sep": "#D55E00", "coh": "#009E73"}
-PLAIN, RULED = "#BBBBBB", "#332288"
+COLOURS = palette.TERMS
+PLAIN, RULED = COLOURS["base"], palette.look("ascender").colour
 DIVERGING, SEQUENTIAL = "RdBu_r", "YlGnBu"
 KOREAN_FONTS = (
     "Noto Sans CJK KR", "Noto Sans KR", "NanumGothic", "Nanum Gothic", "Malgun Gothic",

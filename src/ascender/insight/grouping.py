@@ -1,10 +1,12 @@
 """Do the coordinates, the neighbourhoods or the attention of a model find given groups of tokens?
 
-    z          k-means on the latent coordinates, those of all heads side by side
-    near       spectral clustering of the neighbour graph, W_ij = share of heads with j ∈ N_k(i)
-    attention  spectral clustering of the weights, W = A, mean over heads
-    hidden     k-means on the states that a layer reads; layer 1: what the model is given, one more
-               than there are layers: what leaves the last
+    z           k-means on the latent coordinates, those of all heads side by side
+    neighbours  spectral clustering of the neighbour graph, W_ij = share of heads with j ∈ N_k(i)
+    attention   spectral clustering of the weights, W = A, mean over heads
+    states      k-means on the states that a layer reads; layer 0: what the model is given, the
+                number of layers: what leaves the last
+
+Layers count from 0.
 
 Graphs are symmetrised, (W + Wᵀ)/2; one that links all tokens alike (k ≥ their number) says nothing
 and is skipped. There are as many clusters as groups in the example; tokens without a group are left
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -25,7 +28,8 @@ from torch import Tensor, nn
 
 from ascender.insight.capture import Layer, capture
 
-SOURCES = ("z", "near", "attention", "hidden")
+SOURCES = ("z", "neighbours", "attention", "states")
+ONCE = {"near": "neighbours", "hidden": "states"}  # what older records call them, layers from 1
 SHUFFLES = 1  # of the labels, an example
 STARTS = 5  # of k-means
 LEVEL = 0.95
@@ -34,7 +38,7 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class Found:
-    """How well one source of one layer (from 1) finds the groups, an entry an example."""
+    """How well one source of one layer finds the groups, an entry an example."""
 
     of: str
     layer: int
@@ -93,11 +97,22 @@ def sources(
     for i, layer in enumerate(square):
         g = layer.geometry
         if g is not None:
-            yield ("z", i + 1), g.z.transpose(1, 2).flatten(2), False
-            yield ("near", i + 1), g.near.double().mean(1), True
-        yield ("attention", i + 1), layer.parts.weights.mean(1), True
+            yield ("z", i), g.z.transpose(1, 2).flatten(2), False
+            yield ("neighbours", i), g.near.double().mean(1), True
+        yield ("attention", i), layer.parts.weights.mean(1), True
     for i, state in enumerate(states):
-        yield ("hidden", i + 1), state, False
+        yield ("states", i), state, False
+
+
+def as_now(grouping: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The entries of a record: those of an older one with today's names, layers from 0.
+
+    >>> as_now([{"of": "z", "layer": 1}, {"of": "hidden", "layer": 1}])
+    [{'of': 'z', 'layer': 0}, {'of': 'states', 'layer': 0}]
+    """
+    if not any(g["of"] in ONCE for g in grouping):
+        return grouping
+    return [{**g, "of": ONCE.get(g["of"], g["of"]), "layer": g["layer"] - 1} for g in grouping]
 
 
 def kmeans(x: Float[np.ndarray, "N f"], k: int, seed: int = 0) -> Int[np.ndarray, "N"]:
@@ -132,12 +147,15 @@ def scores(told: np.ndarray, meant: np.ndarray) -> tuple[float, float]:
     )
 
 
-def mean_interval(x: Float[np.ndarray, "n"]) -> tuple[float, float | None, float | None]:
-    """Mean and 95 % t interval over examples; no interval of one."""
+def mean_interval(
+    x: Float[np.ndarray, "n"], least: float = -inf, most: float = inf
+) -> tuple[float, float | None, float | None]:
+    """Mean and 95 % t interval over examples, what of it lies in the range of x; no interval of
+    one."""
     from scipy.stats import t
 
     mean, n = float(x.mean()), len(x)
     if n < 2:
         return mean, None, None
     half = float(t.ppf((1 + LEVEL) / 2, n - 1)) * float(x.std(ddof=1)) / n**0.5
-    return mean, mean - half, mean + half
+    return mean, max(mean - half, least), min(mean + half, most)

@@ -127,7 +127,8 @@ def _contributed(made: Contribution, ruled: bool) -> dict[str, Any]:
 def _told(found: Found) -> Mapping[str, Any]:
     return {
         "of": found.of, "layer": found.layer, "n": len(found.nmi),
-        "nmi": _rounded(mean_interval(found.nmi)), "ari": _rounded(mean_interval(found.ari)),
+        "nmi": _rounded(mean_interval(found.nmi, 0, 1)),
+        "ari": _rounded(mean_interval(found.ari, -0.5, 1)),
         "chance": _rounded((float(found.chance_nmi.mean()), float(found.chance_ari.mean()))),
     }  # fmt: skip
 

@@ -10,16 +10,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ascender.lab.curves import area, median_reached, reached
 from ascender.lab.resampling import Resampled, approximate_randomisation, paired_bootstrap
-from ascender.lab.stats import Paired, Summary, cliffs_delta, holm, paired, paired_d
+from ascender.lab.stats import Interval, Paired, Summary, cliffs_delta, holm, paired, paired_d
 from ascender.lab.verdict import Rule, Verdict, verdict
 
 Record = Mapping[str, Any]
+
+# What the metrics of the tasks can be; of others nothing is known.
+RANGES = {
+    **dict.fromkeys(
+        ("accuracy", "within 0.5", "exact match", "F1", "f1", "ROUGE-L", "chrF", "NMI"),
+        Interval(0.0, 1.0),
+    ),
+    **dict.fromkeys(("matthews", "pearson", "spearman"), Interval(-1.0, 1.0)),
+    "bits per byte": Interval(0.0, inf),
+}
 OF_A_TRIAL = ("task", "variant", "seed")
 
 
@@ -62,8 +73,13 @@ class Cell:
         return [r["test"]["value"] for r in self.records]
 
     @property
+    def range_(self) -> Interval | None:
+        """Of the metric."""
+        return RANGES.get(self.records[0]["metric"])
+
+    @property
     def summary(self) -> Summary:
-        return Summary.of(self.values)
+        return Summary.of(self.values, self.range_)
 
     def mean(self, name: str) -> float:
         """Of a number that every record has."""
@@ -183,13 +199,13 @@ def compare(suite: Judged, records: Sequence[Record], draws: int = 10_000) -> li
 def _one(cell: Cell, base: Cell, draws: int) -> Comparison:
     seeds = sorted(set(cell.seeds) & set(base.seeds))
     a, b = ([c.records[c.seeds.index(s)] for s in seeds] for c in (cell, base))
-    values = [[r["test"]["value"] for r in rs] for rs in (a, b)]
+    x, y = ([r["test"]["value"] for r in rs] for rs in (a, b))
     examples = randomised = None
     scores = [np.array([r["test"]["scores"] for r in rs]) for rs in (a, b)]
     if scores[0].shape == scores[1].shape and scores[0].ndim == 2 and scores[0].size:
         examples = paired_bootstrap(scores[0], scores[1], draws)
         randomised = approximate_randomisation(scores[0], scores[1], draws).p
     return Comparison(
-        cell.task, cell.variant, base.variant, paired(*values), examples, randomised,
-        cliffs_delta(*values), paired_d(*values), None, "tie",
+        cell.task, cell.variant, base.variant, paired(x, y, cell.range_), examples, randomised,
+        cliffs_delta(x, y), paired_d(x, y), None, "tie",
     )  # fmt: skip

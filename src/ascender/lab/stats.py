@@ -46,6 +46,17 @@ class Interval(NamedTuple):
     def __neg__(self) -> Interval:
         return Interval(-self.high, -self.low)
 
+    def cut(self, range_: Interval | None) -> Interval:
+        """What of it lies in a range. A mean cannot lie outside the range of its values, so what
+        is cut off costs no coverage, and the numbers inside stay those of the t interval.
+
+        >>> Interval(0.9, 1.2).cut(Interval(0.0, 1.0))
+        Interval(low=0.9, high=1.0)
+        """
+        if range_ is None:
+            return self
+        return Interval(max(self.low, range_.low), min(self.high, range_.high))
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -64,14 +75,14 @@ class Summary:
     interval: Interval | None
 
     @classmethod
-    def of(cls, values: Values) -> Summary:
-        """At least one value, all of them finite."""
+    def of(cls, values: Values, range_: Interval | None = None) -> Summary:
+        """At least one value, all of them finite; `range_` is what the values can be at all."""
         x = _finite(values)
         n, mean, s = len(x), float(x.mean()), _sd(x)
         if s is None:
             return cls(mean, None, n, None)
         half = float(scipy_stats.t.ppf((1 + LEVEL) / 2, n - 1)) * s / sqrt(n)
-        return cls(mean, s, n, Interval(mean - half, mean + half))
+        return cls(mean, s, n, Interval(mean - half, mean + half).cut(range_))
 
 
 def wilson(successes: int, n: int) -> Interval:
@@ -118,8 +129,9 @@ class Paired:
     wilcoxon_p: float | None
 
 
-def paired(a: Values, b: Values) -> Paired:
+def paired(a: Values, b: Values, range_: Interval | None = None) -> Paired:
     """Two variants on the same seeds: d_s = a_s − b_s, tested against 0. One pair is no test.
+    `range_` is what a and b can be: of values in [0, 1] the differences lie in [−1, 1].
 
     >>> found = paired([5, 7, 8, 9], [4, 5, 5, 5])
     >>> found.mean, round(found.sd, 3), round(found.t_p, 4), found.wilcoxon_p
@@ -128,7 +140,8 @@ def paired(a: Values, b: Values) -> Paired:
     Paired(mean=1.0, sd=None, n=1, interval=None, t_p=None, wilcoxon_p=None)
     """
     d = differences(a, b)
-    s = Summary.of(d)
+    apart = None if range_ is None else range_.high - range_.low
+    s = Summary.of(d, None if apart is None else Interval(-apart, apart))
     if s.n < 2:
         return Paired(s.mean, s.sd, s.n, s.interval, None, None)
     if s.sd:

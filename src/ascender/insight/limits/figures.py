@@ -16,6 +16,7 @@ from ascender.insight.limits.distance import GUIDE
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.summary import of
 from ascender.insight.limits.words import AXES, pick
+from ascender.palette import SERIES, look, normalizer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 else:  # imported only by the functions that draw
     Axes = Figure = Any
 
-# Okabe and Ito's palette without its yellow, which is too light on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1)), (0, (4, 1, 1, 1)), (0, (7, 2)))
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#777777"
@@ -93,7 +92,7 @@ def support(measured: Measured, lang: str = "en") -> Figure:
         rows = of(measured, name)
         here = [[r for r in rows if r.length == n] for n in lengths]
         axis.plot([fmean(r.keys for r in h) for h in here],
-                  [fmean(r.support for r in h) for h in here], color=COLOURS[i % 7],
+                  [fmean(r.support for r in h) for h in here], color=normalizer(name),
                   ls=LINES[i % 5], marker=MARKS[i % 7],
                   label=name + (" *" if name == measured.own else ""))  # fmt: skip
     keys = [fmean(r.keys for r in of(measured) if r.length == n) for n in lengths]
@@ -121,7 +120,7 @@ def distance(measured: Measured, lang: str = "en") -> Figure:
             low = [min(r.distance for r in h) for h in here]
             high = [max(r.distance for r in h) for h in here]
             bounds = [fmean(r.bound for r in h) for h in here]
-            colour = COLOURS[i % 7]
+            colour = SERIES[i % 7]
             axis.fill_between(points, low, high, color=colour, alpha=0.15, lw=0)
             axis.plot(points, means, color=colour, marker=MARKS[i % 7], label=f"L = {length}")
             axis.plot(points, bounds, color=colour, ls="--", lw=0.9)
@@ -142,7 +141,7 @@ def separable(measured: Measured, lang: str = "en") -> Figure:
     for axis, layer in zip(axes, layers, strict=True):
         for h in heads:
             here = sorted({(r.share, r.separable) for r in rows if (r.layer, r.head) == (layer, h)})
-            axis.plot(*zip(*here, strict=True), color=COLOURS[h % 7], ls=LINES[h // 7 % 5],
+            axis.plot(*zip(*here, strict=True), color=SERIES[h % 7], ls=LINES[h // 7 % 5],
                       marker=".", lw=0.9, label=say("head", n=h))  # fmt: skip
         axis.axvline(GUIDE, color=GREY, ls=":", lw=0.9)
         axis.set(xscale="log", ylim=(0, 1.05), xlabel=say("N/L"), ylabel=say("separable"))
@@ -160,7 +159,7 @@ def gradient(measured: Measured, lang: str = "en") -> Figure:
     for axis, layer in zip(axes, layers, strict=True):
         for h in heads:
             here = sorted((r.T, r.spectral) for r in rows if (r.layer, r.head) == (layer, h))
-            axis.plot(*zip(*here, strict=True), color=COLOURS[h % 7], ls=LINES[h // 7 % 5],
+            axis.plot(*zip(*here, strict=True), color=SERIES[h % 7], ls=LINES[h // 7 % 5],
                       marker=".", lw=0.9, label=say("head", n=h))  # fmt: skip
         _bounds(axis, sorted({r.T for r in rows}), say)
     _legend(figure, axes[0])
@@ -175,7 +174,7 @@ def normalizers(measured: Measured, lang: str = "en") -> Figure:
     for i, name in enumerate(dict.fromkeys(row.normalizer for row in measured.slopes)):
         rows = [row for row in measured.slopes if row.normalizer == name]
         most = [max(r.spectral for r in rows if r.T == T) for T in temperatures]
-        axis.plot(temperatures, most, color=COLOURS[i % 7], ls=LINES[i % 5], marker=MARKS[i % 7],
+        axis.plot(temperatures, most, color=normalizer(name), ls=LINES[i % 5], marker=MARKS[i % 7],
                   label=name)  # fmt: skip
     _bounds(axis, temperatures, say)
     _legend(figure, axis)
@@ -186,8 +185,9 @@ def compare(one: Measured, two: Measured, lang: str = "en") -> Figure:
     """exp(H)/L against L of two models: every head thin, the mean thick."""
     say = words(lang)
     figure, (axis,) = _panels(1, [""])
-    for i, measured in enumerate((one, two)):
-        rows, colour = of(measured), COLOURS[i]
+    colours = _of_models(one.name, two.name)
+    for i, (measured, colour) in enumerate(zip((one, two), colours, strict=True)):
+        rows = of(measured)
         for place in sorted({(r.layer, r.head) for r in rows}):
             line = sorted((r.keys, r.share) for r in rows if (r.layer, r.head) == place)
             axis.plot(*zip(*line, strict=True), color=colour, lw=0.5, alpha=0.4)
@@ -201,6 +201,17 @@ def compare(one: Measured, two: Measured, lang: str = "en") -> Figure:
     _plain(axis, sorted({round(r.keys) for r in of(one)}))
     _legend(figure, axis)
     return figure
+
+
+def _of_models(*names: str) -> list[str]:
+    """Each its variant's colour, `ascender (pylib, seed 0), muted` that of mute; of two alike the
+    second another."""
+    found: list[str] = []
+    for name in names:
+        variant = "mute" if name.endswith(", muted") else name.partition(" (")[0]
+        colour = look(variant).colour
+        found.append(SERIES[len(found)] if colour in found else colour)
+    return found
 
 
 FIGURES = {

@@ -122,9 +122,8 @@ def beats(study: Study, control: str) -> Finding:
             a, b = of[RULED], of[control]
             common = sorted(set(a.seeds) & set(b.seeds))
             if len(common) > 1:
-                pairs[task] = paired(
-                    *([c.values[c.seeds.index(s)] for s in common] for c in (a, b))
-                )
+                x, y = ([c.values[c.seeds.index(s)] for s in common] for c in (a, b))
+                pairs[task] = paired(x, y, a.range_)
     if not pairs:
         return _finding(
             None,
@@ -214,10 +213,10 @@ def groups(study: Study) -> Finding:
         return _finding(None, "no model was measured", "측정한 모델이 없다")
     at = [table.columns.index(c) for c in ("task", "of", "layer", "verdict")]
     rows = [tuple(row[i].text for i in at) for row in table.rows if row[1].text == RULED]
-    better = [(t, of, n) for t, of, n, word in rows if of in ("z", "near") and word == "win"]
+    better = [(t, of, n) for t, of, n, word in rows if of in ("z", "neighbours") and word == "win"]
     worse = {t for t, of, _, word in rows if of == "attention" and word == "loss"}
     counts = {
-        word: sum(r[3] == word for r in rows if r[1] in ("z", "near"))
+        word: sum(r[3] == word for r in rows if r[1] in ("z", "neighbours"))
         for word in ("win", "tie", "loss")
     }
     where = ", ".join(f"{t} {of} {n}" for t, of, n in better) or "–"

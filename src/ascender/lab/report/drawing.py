@@ -25,31 +25,9 @@ COLUMN, PAGE = 3.35, 6.9  # inches: one column of a paper, and both
 PER_ROW = 2
 KINDS = ("svg", "png", "pdf")
 
-# Okabe and Ito's palette without its yellow, which is too light on white; the baseline is black.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-RULE_COLOURS = {"align": "#0072B2", "sep": "#D55E00", "coh": "#009E73"}
 RULE_LINES = {"align": "-", "sep": (0, (4, 1.5)), "coh": (0, (1, 1))}
-MARKS = ("s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
-LINES: tuple[Any, ...] = ((0, (5, 1.5)), (0, (1.2, 1)), (0, (4, 1, 1, 1)), (0, (7, 2)), "-")
 FINE: dict[str, Any] = {"color": "#888888", "lw": 0.9}
 GREYS = (FINE["color"], "#555555")
-
-
-@dataclass(frozen=True)
-class Look:
-    """Of one variant, the same in every figure."""
-
-    colour: str
-    mark: str
-    line: Any
-
-
-def looks(variants: Sequence[str], baseline: str) -> dict[str, Look]:
-    """The baseline black, solid and round; no two others share colour and mark and line before
-    30 of them."""
-    rest = [name for name in variants if name != baseline]
-    found = {name: Look(COLOURS[i % 6], MARKS[i % 10], LINES[i % 5]) for i, name in enumerate(rest)}
-    return {baseline: Look("#000000", "o", "-"), **found}
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ascender.lab.judge import Cell, curve
-from ascender.lab.report.drawing import (
-    FINE,
-    RULE_COLOURS,
-    RULE_LINES,
-    Look,
-    Words,
-    cut,
-    legend,
-    looks,
-    panels,
-)  # fmt: skip
+from ascender.lab.report.drawing import FINE, RULE_LINES, Words, cut, legend, panels
 from ascender.lab.report.study import Study, omega
+from ascender.palette import RULES as RULE_COLOURS
+from ascender.palette import Look, looks
 from ascender.rules import RULES
 
 if TYPE_CHECKING:
@@ -37,7 +29,7 @@ VERDICT_MARKS = {"win": "^", "tie": "o", "loss": "v", "unjudged": "x"}
 
 def pareto(study: Study, say: Words) -> Figure | None:
     """2: quality against cost."""
-    look = looks(study.variants, study.sheet.baseline)
+    look = looks(study.variants)
     figure, axes = panels(len(study.tasks), 2.3)
     for axis, task in zip(axes, study.tasks, strict=True):
         cells = study.of_task(task)
@@ -79,8 +71,8 @@ def deltas(study: Study, say: Words) -> Figure | None:
     if not tasks:
         return None
     most = max(sum(c.task == t for c in study.judged.values()) for t in tasks)
+    look = looks(study.variants)
     figure, axes = panels(len(tasks), 0.75 + 0.26 * most)
-    look = looks(study.variants, study.sheet.baseline)
     for axis, task in zip(axes, tasks, strict=True):
         cells = [c for c in study.of_task(task) if (c.task, c.variant) in study.judged]
         smallest = study.sheet.rule.smallest
@@ -120,7 +112,7 @@ def length(study: Study, say: Words) -> Figure | None:
     tasks = [t for t, of in found.items() if len({x for line in of.values() for x in line}) > 1]
     if not tasks:
         return None
-    look = looks(study.variants, study.sheet.baseline)
+    look = looks(study.variants)
     figure, axes = panels(len(tasks), 2.3)
     for axis, task in zip(axes, tasks, strict=True):
         for variant, line in found[task].items():
@@ -144,7 +136,7 @@ def length(study: Study, say: Words) -> Figure | None:
 
 def curves(study: Study, say: Words) -> Figure | None:
     """Validation scores over steps: seeds thin, their mean thick."""
-    look = looks(study.variants, study.sheet.baseline)
+    look = looks(study.variants)
     figure, axes = panels(len(study.tasks), 2.3)
     for axis, task in zip(axes, study.tasks, strict=True):
         cells = study.of_task(task)

@@ -9,21 +9,14 @@ import numpy as np
 
 from ascender.insight.contribution import TERMS
 from ascender.insight.grouping import SOURCES
-from ascender.lab.report.drawing import (
-    FINE,
-    GREYS,
-    RULE_COLOURS,
-    Words,
-    cut,
-    legend,
-    looks,
-    panels,
-    stacked,
-)  # fmt: skip
+from ascender.lab.judge import RANGES
+from ascender.lab.report.drawing import FINE, GREYS, Words, cut, legend, panels, stacked
 from ascender.lab.report.figures import ruled
 from ascender.lab.report.insight import Measured, measured
 from ascender.lab.report.study import Study, omega
 from ascender.lab.stats import Summary
+from ascender.palette import RULES as RULE_COLOURS
+from ascender.palette import look
 from ascender.rules import RULES
 
 if TYPE_CHECKING:
@@ -32,8 +25,7 @@ if TYPE_CHECKING:
 else:  # imported only by the functions that draw
     Axes = Figure = SubFigure = Any
 
-TERM_COLOURS = {"base": "#BBBBBB", **RULE_COLOURS, "other": "#666666"}
-HATCHES = {"base": "", "align": "", "sep": "////", "coh": "....", "other": ""}
+HATCHES = {"align": "", "sep": "////", "coh": "...."}
 Maps = Mapping[str, np.ndarray]
 Places = Mapping[tuple[str, int], float]  # of a source and a layer
 
@@ -108,8 +100,8 @@ def _heat(row: SubFigure, of: Maps, say: Words, label: str, how: Mapping[str, An
     for axis, (rule, m) in zip(axes, of.items(), strict=True):
         image = axis.imshow(m, aspect="auto", **colours)
         _numbers(axis, m, image, how["places"])
-        axis.set_xticks(range(m.shape[1]), [str(i + 1) for i in range(m.shape[1])])
-        axis.set_yticks(range(m.shape[0]), [str(i + 1) for i in range(m.shape[0])])
+        axis.set_xticks(range(m.shape[1]), [str(i) for i in range(m.shape[1])])
+        axis.set_yticks(range(m.shape[0]), [str(i) for i in range(m.shape[0])])
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)
         axis.set_title(say(rule), loc="left")
@@ -166,14 +158,12 @@ def _role(name: str, say: Words) -> str:
 def grouping(study: Study, say: Words) -> Figure | None:
     """NMI of every source, by variant, with chance."""
     found = [m for m in measured(study) if m.groups()]
-    return group_bars(found, study.sheet.baseline, say) if found else None
+    return group_bars(found, say) if found else None
 
 
-def group_bars(found: Sequence[Measured], baseline: str, say: Words) -> Figure:
+def group_bars(found: Sequence[Measured], say: Words) -> Figure:
     """A panel a task: sources and layers along, a bar a variant, chance as a line on each."""
     tasks = list(dict.fromkeys(m.task for m in found))
-    variants = list(dict.fromkeys(m.variant for m in found))
-    look = looks(variants, baseline)
     figure, rows = stacked(len(tasks), 2.3)
     axes = []
     for row, task in zip(rows, tasks, strict=True):
@@ -192,7 +182,7 @@ def group_bars(found: Sequence[Measured], baseline: str, say: Words) -> Figure:
                 for name, x in places.items()
                 if variant in have[name]
             }
-            _bars(axis, m, at, wide, look[variant].colour, say)
+            _bars(axis, m, at, wide, look(variant).colour, say)
         _two_rows(axis, places, say)
         axis.set_xlim(-0.6, max(places.values()) + 0.6)
         axis.set_ylim(0, 1.02)
@@ -217,9 +207,9 @@ def _bars(
 ) -> None:  # fmt: skip
     """Of one variant, with their intervals and chance."""
     groups, label, half = m.groups(), cut(m.variant), wide * 0.45
-    soft = 0.75 if colour != "#000000" else 0.45  # the baseline's black hides chance
+    soft = 0.75 if colour != "#000000" else 0.45  # vanilla's black hides chance
     for name, x in at.items():
-        s = Summary.of([g["nmi"][0] for g in groups[name]])
+        s = Summary.of([g["nmi"][0] for g in groups[name]], RANGES["NMI"])
         chance = float(np.mean([g["chance"][0] for g in groups[name]]))
         axis.bar(x, s.mean, 2 * half, color=colour, label=label, lw=0, alpha=soft)
         if s.interval is not None:

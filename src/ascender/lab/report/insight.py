@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from ascender.insight.contribution import TERMS
+from ascender.insight.grouping import as_now
 from ascender.insight.roles import Roles, agreement, aligned, layer_agreement, roles_of, vectors
+from ascender.lab.judge import RANGES
 from ascender.lab.report.study import Study
 from ascender.lab.report.table import Cell, Table
 from ascender.lab.report.tables import (
@@ -31,7 +33,7 @@ from ascender.lab.stats import Paired, Summary, holm, paired
 from ascender.lab.verdict import Rule, verdict
 from ascender.rules import RULES
 
-BESIDE = {"z": "hidden", "near": "hidden", "attention": "attention", "hidden": "hidden"}
+BESIDE = {"z": "states", "neighbours": "states", "attention": "attention", "states": "states"}
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Measured:
         """By source and layer, an entry a seed."""
         found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
         for f in self.found:
-            for g in f["grouping"]:
+            for g in as_now(f["grouping"]):
                 found.setdefault((g["of"], g["layer"]), []).append(g)
         return {name: of for name, of in found.items() if len(of) == len(self.seeds)}
 
@@ -130,7 +132,7 @@ def contribution(found: Sequence[Measured], baseline: str) -> Table:
                 }
                 rows.append((
                     Cell(m.task), Cell(m.variant, m.keys), Cell(rule),
-                    Cell("all" if layer is None else str(layer + 1)),
+                    Cell("all" if layer is None else str(layer)),
                     *(mean_cell(Summary.of(x), m.keys) for x in by_seed.values()),
                     _muted(m, rule) if layer is None else NONE, Cell(str(len(m.seeds)), m.keys),
                 ))  # fmt: skip
@@ -177,7 +179,7 @@ def agreements(found: Sequence[Measured], baseline: str) -> Table:
         if not m.ruled or len(m.seeds) < 2:
             continue
         made = {
-            str(layer + 1): agreement([v[layer] for v in m.vectors])
+            str(layer): agreement([v[layer] for v in m.vectors])
             for layer in range(len(m.vectors[0]))
         }
         for layer, a in {**made, "all": layer_agreement(m.vectors)}.items():
@@ -198,7 +200,8 @@ def grouping(found: Sequence[Measured], baseline: str, rule: Rule) -> Table:
     for m in found:
         base = next((b for b in found if (b.task, b.variant) == (m.task, baseline)), None)
         for (of, layer), got in m.groups().items():
-            nmi, ari = (Summary.of([g[x][0] for g in got]) for x in ("nmi", "ari"))
+            nmi = Summary.of([g["nmi"][0] for g in got], RANGES["NMI"])
+            ari = Summary.of([g["ari"][0] for g in got])
             chance = [Summary.of([g["chance"][i] for g in got]).mean for i in (0, 1)]
             cells = (
                 Cell(m.task), Cell(m.variant, m.keys), Cell(of), Cell(str(layer)),
@@ -233,7 +236,8 @@ def _beside(m: Measured, base: Measured | None, of: str, layer: int) -> Paired |
     common = sorted(set(mine) & set(theirs))
     if not common:
         return None
-    return paired(*([side[seed]["nmi"][0] for seed in common] for side in (mine, theirs)))
+    a, b = ([side[seed]["nmi"][0] for seed in common] for side in (mine, theirs))
+    return paired(a, b, RANGES["NMI"])
 
 
 def _table(name: str, columns: Sequence[str], rows: Sequence[tuple[Cell, ...]], base: str) -> Table:

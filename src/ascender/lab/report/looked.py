@@ -40,7 +40,7 @@ def save(
             ending = ".ko" if each == "ko" else ""
             path = out / "tables" / f"{one.name}{ending}.md"
             written.append(write(path, table.markdown(one, each)))
-    drawn, paths = _drawn(found, out / "figures", baseline, lang)
+    drawn, paths = _drawn(found, out / "figures", lang)
     said = {name: [words.pick(pair, each) for each in both] for name, pair in words.PAGE.items()}
     first, rest = found[0], found[1:]
     page = template(TEMPLATE).render(
@@ -72,9 +72,7 @@ def plain(
     }
 
 
-def _drawn(
-    found: Sequence[Measured], folder: Path, baseline: str, lang: str
-) -> tuple[list[Drawn], list[Path]]:
+def _drawn(found: Sequence[Measured], folder: Path, lang: str) -> tuple[list[Drawn], list[Path]]:
     """(figures that there is something for, their files)."""
     say, first = drawing.words(lang), found[0]
     drawn: list[Drawn] = []
@@ -91,5 +89,5 @@ def _drawn(
             keep("heads", "heads_measured", heads.head_maps([first], say))
             keep("roles", "roles", heads.role_bars([first], say))
         if any(m.groups() for m in found):
-            keep("grouping", "grouping", heads.group_bars(found, baseline, say))
+            keep("grouping", "grouping", heads.group_bars(found, say))
     return drawn, paths

@@ -29,7 +29,7 @@ NAMED = 16  # tokens that still have room for their names
 
 @dataclass(frozen=True)
 class Maps:
-    """Terms (N, M) of one head, and where they are from; layer and head from 1."""
+    """Terms (N, M) of one head, and where they are from; layer and head from 0."""
 
     task: str
     variant: str
@@ -68,7 +68,7 @@ def _taken_apart(record: Record, study: Study, data_dir: str | None) -> Maps:
     parts = layers[layer]
     terms = {t: _cut(getattr(parts, t), head, real) for t in TERMS}
     seen = _tokens(task.tokenizer, batch.inputs.get("input_ids"), len(terms["base"]))
-    return Maps(run.task, run.variant, run.seed, record["key"], layer + 1, head + 1, terms, seen)
+    return Maps(run.task, run.variant, run.seed, record["key"], layer, head, terms, seen)
 
 
 def _real(mask: Tensor | None) -> int:

@@ -96,12 +96,16 @@ def _tests(study: Study, ko: bool) -> list[str]:
     if ko:
         return [
             f"시드별 대응표본 t 검정(양측), 비교 {m}개 전체에 홀름 보정.",
-            "평균의 95% t 구간. 윌콕슨 부호 순위 검정은 함께 보고만 한다.",
+            "평균의 95% t 구간으로, 지표의 범위([0, 1], 차이는 [−1, 1])를 벗어난 부분은 잘랐다. "
+            "평균은 그 밖에 있을 수 없으므로 포함 확률은 그대로이다. 윌콕슨 부호 순위 검정은 함께 "
+            "보고만 한다.",
             f"시험 예제에 대한 짝지은 부트스트랩과 근사 무작위화, 각 {draws:,}회.",
         ]
     return [
         f"Paired t test over seeds, two-sided, Holm over the family of {m} comparisons.",
-        "95% t intervals of means. Wilcoxon's signed ranks (exact) are reported beside it.",
+        "95% t intervals of means, cut at the metric's range ([0, 1]; differences [−1, 1]): a mean "
+        "cannot lie outside it, so coverage stays. Wilcoxon's signed ranks (exact) are reported "
+        "beside it.",
         f"Paired bootstrap and approximate randomisation over test examples, {draws:,} draws each.",
     ]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log10
 
+from ascender.lab.judge import RANGES, Comparison
 from ascender.lab.judge import Cell as Of
-from ascender.lab.judge import Comparison
 from ascender.lab.report.study import Study
 from ascender.lab.report.table import Cell, Table
 from ascender.lab.stats import Interval, Summary, paired
@@ -187,16 +187,14 @@ def further(study: Study) -> Table:
     rows = []
     for cell in study.cells:
         tests = [r["test"] for r in cell.records]
-        values = {
-            name: [t["levels"].get(name) for t in tests]
-            for name in dict.fromkeys(n for t in tests for n in t.get("levels", {}))
-        }
+        levels = dict.fromkeys(n for t in tests for n in t.get("levels", {}))
+        values = {name: [t["levels"].get(name) for t in tests] for name in levels}
         more = [n for n in tests[0] if n not in TEST and isinstance(tests[0][n], int | float)]
         values |= {name: [t.get(name) for t in tests] for name in more}
         for name, found in values.items():
             x = [v for v in found if v is not None]
             own = tuple(r["key"] for r, v in zip(cell.records, found, strict=True) if v is not None)
-            s = Summary.of(x)
+            s = Summary.of(x, cell.range_ if name in levels else RANGES.get(name))
             row = (*_named(cell), Cell(name), mean_cell(s, own), Cell(str(s.n), own),
                    interval_cell(s.interval, own), _floor(cell))  # fmt: skip
             rows.append(row)
@@ -289,5 +287,6 @@ def _area_difference(study: Study, cell: Of) -> Cell:
     areas = [dict(zip(c.seeds, c.areas(), strict=False)) for c in (cell, base)]
     if any(len(a) < len(c.seeds) for a, c in zip(areas, (cell, base), strict=True)):
         return NONE
-    s = paired(*([a[seed] for seed in common] for a in areas))
+    mine, theirs = ([a[seed] for seed in common] for a in areas)
+    s = paired(mine, theirs, cell.range_)
     return difference_cell(s.mean, s.interval, keys(cell, base, seeds=common))

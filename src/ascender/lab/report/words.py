@@ -88,14 +88,14 @@ NOTES: dict[str, dict[str, str]] = {
         "시행의 것이다.",
     },
     "accuracy": {
-        "en": "Test scores over seeds: mean ± standard deviation, 95% t interval. Differences are "
-        "paired by seed; p is of the paired t test, adjusted by Holm over all comparisons of the "
-        "suite. δ is Cliff's, d_z Cohen's of pairs. The floor is what the best guess gets that "
-        "does not look at the input.",
-        "ko": "시드별 시험 점수: 평균 ± 표준편차, 95% t 구간. 차이는 같은 시드끼리 짝지어 구했고, "
-        "p는 대응표본 t 검정 값을 묶음 전체 비교에 대해 홀름 방법으로 보정한 것이다. δ는 "
-        "클리프의 델타, d_z는 짝지은 코언의 d이다. 바닥은 입력을 보지 않는 최선의 추측이 얻는 "
-        "점수이다.",
+        "en": "Test scores over seeds: mean ± standard deviation, 95% t interval, cut at the "
+        "metric's range, where the mean must lie. Differences are paired by seed; p is of the "
+        "paired t test, adjusted by Holm over all comparisons of the suite. δ is Cliff's, d_z "
+        "Cohen's of pairs. The floor is what the best guess gets that does not look at the input.",
+        "ko": "시드별 시험 점수: 평균 ± 표준편차, 95% t 구간(평균이 있을 수 있는 지표의 범위에서 "
+        "자름). 차이는 같은 시드끼리 짝지어 구했고, p는 대응표본 t 검정 값을 묶음 전체 비교에 대해 "
+        "홀름 방법으로 보정한 것이다. δ는 클리프의 델타, d_z는 짝지은 코언의 d이다. 바닥은 입력을 "
+        "보지 않는 최선의 추측이 얻는 점수이다.",
     },
     "examples": {
         "en": "Test examples drawn again, seeds averaged: paired bootstrap and approximate "
@@ -181,17 +181,17 @@ NOTES: dict[str, dict[str, str]] = {
     "grouping": {
         "en": "Clusters against the true groups of an example's tokens, mean over test examples "
         "(as many clusters as groups); mean ± standard deviation and 95% t interval over seeds. "
-        "z: k-means on latent coordinates; near: spectral clustering of the neighbour graph; "
-        "attention: spectral clustering of the weights; hidden: k-means on the states that the "
-        "layer reads, the last layer's number being what leaves the model. Chance: labels "
+        "z: k-means on latent coordinates; neighbours: spectral clustering of the neighbour graph; "
+        "attention: spectral clustering of the weights; states: k-means on the states that the "
+        "layer reads, the highest number being what leaves the model. Chance: labels "
         "shuffled. Differences of NMI are paired by seed, from the same source of {baseline}, for "
-        "z and near from its hidden states; p of the paired t test, adjusted by Holm over this "
+        "z and neighbours from its states; p of the paired t test, adjusted by Holm over this "
         "table.",
         "ko": "예제마다 토큰의 군집을 실제 무리와 견준 값의 시험 예제 평균이며(군집 수는 무리 수), "
-        "시드에 대한 평균 ± 표준편차와 95% t 구간이다. z는 잠재 좌표의 k-평균, near는 이웃 "
-        "그래프의 스펙트럼 군집, attention은 가중치의 스펙트럼 군집, hidden은 층이 읽는 상태의 "
+        "시드에 대한 평균 ± 표준편차와 95% t 구간이다. z는 잠재 좌표의 k-평균, neighbours는 이웃 "
+        "그래프의 스펙트럼 군집, attention은 가중치의 스펙트럼 군집, states는 층이 읽는 상태의 "
         "k-평균이고 마지막 번호는 모델을 떠나는 상태이다. 우연은 레이블을 섞은 값이다. NMI의 "
-        "차이는 같은 시드끼리 {baseline}의 같은 항목과, z와 near는 그 hidden과 견주었고, p는 "
+        "차이는 같은 시드끼리 {baseline}의 같은 항목과, z와 neighbours는 그 states와 견주었고, p는 "
         "대응표본 t 검정을 이 표에 대해 홀름 방법으로 보정한 값이다.",
     },
 }
@@ -384,9 +384,9 @@ AXES: dict[str, tuple[str, str]] = {
     "chance": ("by chance", "우연"),
     "source": ("what is clustered, layer", "군집 대상, 층"),
     "of_z": ("z", "z"),
-    "of_near": ("neighbours", "이웃"),
+    "of_neighbours": ("neighbours", "이웃"),
     "of_attention": ("attention", "어텐션"),
-    "of_hidden": ("states", "상태"),
+    "of_states": ("states", "상태"),
 }
 
 PAGE: dict[str, tuple[str, str]] = {
