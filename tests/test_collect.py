@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import warnings
 
 import pytest
 import torch
@@ -137,13 +136,15 @@ def test_checkpointing_counts_once(inside, n):
     net(x).sum().backward()
 
 
-def test_reentrant_checkpointing_warns():
+def test_reentrant_checkpointing_is_refused():
     net, x = model(reentrant=True), tokens().requires_grad_()
-    with collect(net, WEIGHTS), pytest.warns(UserWarning, match="use_reentrant=False"):
+    with collect(net, WEIGHTS), pytest.raises(RuntimeError, match="'use_reentrant': False"):
         net(x)
+    with torch.no_grad(), collect(net, WEIGHTS) as found:  # nobody wants a gradient
+        net(x)
+    assert len(found.given) == 3
     net = model().eval()
-    with collect(net, WEIGHTS), torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with collect(net, WEIGHTS), torch.no_grad():
         net(x)
 
 

@@ -1,6 +1,8 @@
 """generate(): the tokens and the scores are those of the whole sequence without a cache, for every
 attention that decodes, in batches, beams and streams."""
 
+import copy
+
 import jaxtyping
 import pytest
 import torch
@@ -249,20 +251,109 @@ def test_learned_positions_end():
 
 
 def test_what_cannot_be_says_so():
-    model, other = make(), make(seed=3)
-    with pytest.raises(ValueError, match=r"only supports.*ASSISTED_GENERATION"):
-        model.generate(tokens(1), assistant_model=other, max_new_tokens=2)
-    with pytest.raises(ValueError, match=r"only supports.*ASSISTED_GENERATION"):
-        model.generate(tokens(1), prompt_lookup_num_tokens=2, max_new_tokens=2)
+    model = make()
+    for kind in ("static", "offloaded", "quantized"):
+        with pytest.raises(ValueError, match=f"cache_implementation = '{kind}'; expected None"):
+            model.generate(tokens(1), cache_implementation=kind, max_new_tokens=2)
+    for name in ("linear", "performer"):
+        with pytest.raises(ValueError, match=f"assisted generation with {name} attention"):
+            decoder(name).generate(tokens(1), prompt_lookup_num_tokens=2, max_new_tokens=2)
+        with pytest.raises(NotImplementedError, match="expected greedy, sampling or beam"):
+            decoder(name).new_cache().crop(-1)
     with pytest.raises(ValueError, match=r"(?i)contrastive"):
         model.generate(tokens(1), penalty_alpha=0.6, top_k=4, max_new_tokens=2)
-    with pytest.raises(NotImplementedError, match="expected greedy, sampling or beam"):
+    with pytest.raises(ValueError, match="tokens_to_remove = 2; expected 0, or less"):
+        model.new_cache().crop(2)
+    with pytest.raises(ValueError, match="n = 1 of 0 tokens"):
         model.new_cache().crop(-1)
     with pytest.raises(TypeError, match="past_key_values is DynamicCache; expected AscenderCache"):
         model(tokens(), past_key_values=transformers.DynamicCache())
     graph = make(attention="graph")
     with pytest.raises(ValueError, match="cannot decode with a cache"):
         graph(tokens(), use_cache=True, neighbours=tokens())
+
+
+CROPPED = [name for name in DECODERS if name not in ("linear", "performer")]
+
+
+@pytest.mark.parametrize("name", CROPPED)
+def test_a_cache_goes_back(name):
+    """Tokens forgotten leave no trace, beyond the window too."""
+    model, ids = decoder(name), tokens(n=30)
+    cache, wrong = model.new_cache(), tokens(n=3, seed=5)
+    with torch.no_grad():
+        for start in range(0, 30, 2):
+            model(ids[:, start : start + 2], past_key_values=cache)
+            model(wrong, past_key_values=cache)
+            assert cache.get_seq_length() == start + 5
+            cache.crop(-3)
+        found = model(ids[:, :2], past_key_values=cache).logits
+        whole = model(torch.cat([ids, ids[:, :2]], 1), use_cache=False).logits
+    torch.testing.assert_close(found, whole[:, -2:], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", CROPPED)
+def test_assisted_generation_is_greedy(name):
+    model, ids = decoder(name), tokens(1).repeat(1, 2)
+    how = dict(max_new_tokens=12, do_sample=False)
+    wanted = model.generate(ids, **how)
+    assert torch.equal(model.generate(ids, prompt_lookup_num_tokens=3, **how), wanted)
+    other = make(seed=3)  # guesses wrong most of the time
+    assert torch.equal(model.generate(ids, assistant_model=other, **how), wanted)
+
+
+def test_assisted_translation():
+    model = translator()
+    how = dict(max_new_tokens=12, do_sample=False)
+    found = model.generate(tokens(1), assistant_model=translator(), **how)
+    assert torch.equal(found, model.generate(tokens(1), **how))
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_half_precision_on_the_cpu(name):
+    """float16: a cache gives what the whole pass gives, and both what float32 gives."""
+    model, ids = decoder(name), tokens()
+    with torch.no_grad():
+        exact = model(ids, use_cache=False).logits
+        model.half()
+        whole, cache = model(ids, use_cache=False).logits, model.new_cache()
+        steps = [model(ids[:, :6], past_key_values=cache).logits]
+        steps += [model(ids[:, i : i + 1], past_key_values=cache).logits for i in range(6, 9)]
+        steps += [model(ids[:, 9:], past_key_values=cache).logits]
+    for logits in (whole, torch.cat(steps, 1)):
+        assert logits.dtype == torch.float16
+        assert (logits - exact).abs().max() < 0.05 * exact.std()
+    assert model.generate(ids, max_new_tokens=3, do_sample=False).shape == (B, N + 3)
+
+
+@pytest.mark.parametrize("length", [N - 1, N + 1, 1])
+def test_masks_of_the_wrong_length_are_refused(length):
+    model, ids = make(), tokens()
+    for mask in (torch.ones(B, length), torch.ones(B, length, dtype=torch.long)):
+        with pytest.raises(ValueError, match=rf"attention_mask has shape \(2, {length}\); expec"):
+            model(ids, attention_mask=mask)
+    with pytest.raises(ValueError, match=rf"shape \(3, {N}\); expected \(2, {N}\)"):
+        model(ids, attention_mask=torch.ones(3, N))
+    with pytest.raises(ValueError, match=rf"encoder_attention_mask has shape \(2, {length}\)"):
+        translator()(
+            encoder_outputs=(torch.zeros(B, N, D),), attention_mask=torch.ones(B, length),
+            decoder_input_ids=ids,
+        )  # fmt: skip
+
+
+def test_masks_beside_a_cache():
+    model, ids = make(), tokens()
+    cache = model.new_cache()
+    with torch.no_grad():
+        model(ids[:, :8], past_key_values=cache)
+        with pytest.raises(ValueError, match=r"expected \(2, 3\), or \(2, 11\) with the 8 tokens"):
+            model(ids[:, 8:], past_key_values=cache, attention_mask=torch.ones(B, 8))
+        found = [
+            model(ids[:, 8:], past_key_values=copy.deepcopy(cache), attention_mask=mask).logits
+            for mask in (torch.ones(B, 3), torch.ones(B, N), None)
+        ]
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
 
 
 def test_a_cache_where_it_is_wanted():

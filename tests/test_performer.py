@@ -324,7 +324,7 @@ def test_what_cannot_be_had():
         make(window=3)
     with pytest.raises(Unsupported, match="performer attention has no matrix of scores"):
         make()(tokens(), return_parts=True)
-    with pytest.raises(ValueError, match="features = 0 in width 6"):
+    with pytest.raises(ValueError, match="features = 0; expected an int ≥ 1"):
         make(features=0)
 
 

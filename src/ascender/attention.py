@@ -65,6 +65,7 @@ def asc_attention(
     backend: str = "auto",
     return_parts: bool = False,
     return_losses: bool = False,
+    **unknown: Any,
 ) -> Any:
     """softmax over V(i) of ( q_i·k_j/√d + alignment + separation + cohesion + other ) / τ_score,
     times v.
@@ -87,7 +88,7 @@ def asc_attention(
     flock = enter(
         q, k, v, z_q, h_q, z_k, h_k, rules=rules, causal=causal, window=window,
         n_global=n_global, mask=mask, other=other, neighbours=neighbours, cross=cross,
-        bare=bare, key_norm=key_norm, dropout=dropout, normalizer=normalizer,
+        bare=bare, key_norm=key_norm, dropout=dropout, normalizer=normalizer, **unknown,
     )  # fmt: skip
     return attend(flock, backend, return_parts, return_losses)
 

@@ -104,6 +104,16 @@ class KVCache:
             self._buffers[name] = room
         self.held = self.n_global + self.window
 
+    def crop(self, n: int) -> None:
+        """Forget the newest n tokens. A bounded cache can go back over its last call, at least."""
+        kept = self.held - n
+        bounded = self.seen > self.held and self.window is not None
+        if n < 0 or kept < (self.window + self.n_global if bounded else 0):
+            raise ValueError(
+                f"n = {n} of {self.seen} tokens, of which {self.held} are held; expected fewer"
+            )
+        self.held, self.seen = kept, self.seen - n
+
     def reorder(self, index: Int[Tensor, "b"]) -> None:
         """Follow the beams: batch row b becomes what row index[b] was."""
         for name, t in self._buffers.items():

@@ -4,15 +4,34 @@ was expected. Nothing behind it checks again."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ascender.combine import LowRank, spread
 from ascender.flock import CHOICES, Flock
+from ascender.names import check_int, check_number, check_options
 from ascender.normalizers import Normalizer, applied
 from ascender.rules import Rules
 from ascender.visibility import Visibility
+
+# Options of asc_attention and asc_parts.
+OPTIONS = (
+    "causal", "window", "n_global", "mask", "other", "neighbours", "cross", "bare", "key_norm",
+    "dropout", "normalizer", "backend", "return_parts", "return_losses", "rows", "heads",
+)  # fmt: skip
+# What torch and transformers call these, and what is to be written here.
+THEIRS = {
+    "attn_mask": "mask=… (bool, True = may attend: as scaled_dot_product_attention has it, the "
+    "opposite of nn.MultiheadAttention's), or other=… for numbers that are added to the scores",
+    "key_padding_mask": "mask=~key_padding_mask[:, None, None, :] (here True = may attend)",
+    "attention_mask": "mask=attention_mask.bool()[:, None, None, :] (True = a real token)",
+    "is_causal": "causal=…",
+    "need_weights": "return_parts=True, which gives (out, Parts): the weights are Parts.weights",
+    "dropout_p": "dropout=…",
+    "enable_gqa": "nothing: keys and values may have fewer heads as they are",
+}
 
 
 def enter(
@@ -22,9 +41,10 @@ def enter(
     other: Tensor | LowRank | None = None, neighbours: str | Tensor = "semantic",
     cross: bool = False, bare: Tensor | None = None, key_norm: float | Tensor | None = None,
     dropout: float = 0.0, pair_values: Callable[[Tensor], Tensor | None] | None = None,
-    normalizer: Normalizer | None = None,
+    normalizer: Normalizer | None = None, **unknown: Any,
 ) -> Flock:  # fmt: skip
     """The checked call."""
+    check_options("asc_attention", unknown, OPTIONS, THEIRS)
     for name, t in (("q", q), ("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q)):
         _check_rank(name, t)
     B, H, N, _ = q.shape
@@ -41,8 +61,7 @@ def enter(
     vis = look(
         q, M, causal=causal, window=window, n_global=n_global, mask=mask, cross=cross
     )  # fmt: skip
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout = {dropout}; expected a number in [0, 1)")
+    check_number("dropout", dropout, "a number in [0, 1)", 0, 1)
     check_other(other, B, H, N, M)
     q, rules, normalise = applied(normalizer, q, rules, vis)
     return Flock(
@@ -155,10 +174,13 @@ def _check_kind(
             f"{N} queries and {M} keys; expected N ≤ M in self-attention (the queries are the "
             "tail of the keys), or cross=True"
         )
-    if window is not None and (not isinstance(window, int) or window < 0):
-        raise ValueError(f"window = {window!r}; expected an int ≥ 0, or None")
-    if not isinstance(n_global, int) or n_global < 0:
-        raise ValueError(f"n_global = {n_global!r}; expected an int ≥ 0")
+    check_window(window, n_global)
+
+
+def check_window(window: int | None, n_global: int) -> None:
+    if window is not None:
+        check_int("window", window, 0, ", or None")
+    check_int("n_global", n_global, 0)
     if n_global and window is None:
         raise ValueError(f"n_global = {n_global} without a window; expected window=…")
 
@@ -214,6 +236,10 @@ def lists(neighbours: str | Tensor, B: int, H: int, N: int) -> str | Tensor:
                 "or an index tensor"
             )
         return neighbours
+    if not isinstance(neighbours, Tensor):
+        raise TypeError(
+            f"neighbours = {neighbours!r}; expected one of {', '.join(CHOICES)}, or an index tensor"
+        )
     if neighbours.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"neighbours has dtype {neighbours.dtype}; expected int64 indices")
     n = neighbours.long()

@@ -19,7 +19,6 @@ plain 0): that loss is 0.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,6 +99,7 @@ class Collector:
 
     def __init__(self, weights: LossWeights | None = None) -> None:
         self.weights = weights
+        self.grad = torch.is_grad_enabled()  # whether gradients are wanted of what is collected
         self.given: list[Losses] = []
 
     def mean(self) -> Losses:
@@ -159,11 +159,11 @@ class Source:
     def give(self, losses: Losses) -> None:
         if self.collector is None or _again():
             return
-        if self.training and not torch.is_grad_enabled():
-            warnings.warn(
-                "losses collected in training without a gradient; expected grad mode, and "
-                "use_reentrant=False where this is gradient checkpointing",
-                stacklevel=2,
+        if self.training and self.collector.grad and not torch.is_grad_enabled():
+            raise RuntimeError(
+                "auxiliary losses without a gradient, inside a call that has one: reentrant "
+                "gradient checkpointing loses them; expected gradient_checkpointing_enable("
+                "gradient_checkpointing_kwargs={'use_reentrant': False})"
             )
         self.collector.given.append(losses)
 

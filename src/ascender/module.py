@@ -11,14 +11,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ascender.attention import attend, find_neighbours
+from ascender.attention import BACKENDS, attend, find_neighbours, refusal
 from ascender.cache import Cache
-from ascender.checks import enter
+from ascender.checks import enter, lists
 from ascender.combine import Parts
 from ascender.flock import Flock
 from ascender.geometry import unit
 from ascender.losses import Source
-from ascender.numbers import Numbers, check_heads, start_coordinates
+from ascender.names import check_flag, lookup
+from ascender.numbers import Numbers, check_heads, check_widths, counts, start_coordinates
 from ascender.slot import Attention, Call, ways
 
 
@@ -52,9 +53,16 @@ class AscenderAttention(Attention, Numbers, Source):
         tau: float = 1.0, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(dim, heads, **options)
+        if self.backend != "auto":
+            lookup("backend", self.backend, BACKENDS)
         check_heads(heads, geometry, numbers, roles)
+        check_widths(d_z, d_a)
+        for name, flag in (("qk_norm", qk_norm), ("standardise", standardise), ("gates", gates)):
+            check_flag(name, flag)
+        if not isinstance(neighbours, Tensor):
+            lists(neighbours, 1, heads, 1)
         self.d_z, self.d_a = d_z, d_a
-        self.k = k if isinstance(k, int) else tuple(k)
+        self.k = counts(k)
         self.geometry, self.numbers = geometry, numbers
         self.qk_norm, self.neighbours = qk_norm, neighbours
         self.standardise = standardise
@@ -134,11 +142,7 @@ class AscenderAttention(Attention, Numbers, Source):
         )  # fmt: skip
 
     def mix(self, call: Call) -> Float[Tensor, "B H N e"]:
-        backend = call.backend
-        if call.cache is not None:  # rows of any layout: a bounded cache has gaps
-            pairs = "values" in ways(type(call.position))
-            backend = "dense" if pairs or backend == "dense" else "decode"
-        return self._attend(call, backend)
+        return self._attend(call, call.backend)
 
     def parts(self, call: Call) -> tuple[Float[Tensor, "B H N e"], Parts]:
         return self._attend(call, call.backend, return_parts=True)
@@ -146,6 +150,9 @@ class AscenderAttention(Attention, Numbers, Source):
     def _attend(self, call: Call, backend: str, return_parts: bool = False) -> Any:
         """With losses where somebody collects them; rows decoded from a cache give none."""
         flock = self.flock(call)
+        if call.cache is not None and not return_parts:  # a bounded cache has gaps: any layout
+            able = backend != "dense" and refusal(flock, "decode") is None
+            return attend(flock, "decode" if able else "dense")
         if call.cache is not None or not self.asked():
             return attend(flock, backend, return_parts)
         *found, losses = attend(flock, backend, return_parts, return_losses=True)

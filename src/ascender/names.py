@@ -1,17 +1,20 @@
-"""Registries are literal dicts; asking one for a name it lacks gets an error that teaches."""
+"""Errors that teach: an unknown name with the nearest one, a value of the wrong kind with what was
+expected. Registries are literal dicts."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+import math
+from collections.abc import Collection, Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 def lookup(what: str, name: str, registry: Mapping[str, T]) -> T:
     """registry[name], or an error with the nearest name and all of them."""
-    if name not in registry:
+    if not isinstance(name, str) or name not in registry:
         raise ValueError(
             f"unknown {what} {name!r}{nearest(name, registry)}; expected one of "
             f"{', '.join(registry)}"
@@ -19,7 +22,41 @@ def lookup(what: str, name: str, registry: Mapping[str, T]) -> T:
     return registry[name]
 
 
+def check_options(
+    what: str, given: Iterable[str], known: Collection[str], hints: Mapping[str, str] | None = None
+) -> None:
+    """Refuse an option that is not known, with the nearest that is. `hints`: what to write instead
+    of a name that is known elsewhere."""
+    for name in given:
+        if name in known:
+            continue
+        if hints is not None and name in hints:
+            raise TypeError(f"{what} has no option {name!r}; expected {hints[name]}")
+        expected = f"one of {', '.join(known)}" if known else "none"
+        raise TypeError(f"{what} has no option {name!r}{nearest(name, known)}; expected {expected}")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """' (did you mean …?)', or nothing where no name is near."""
     near = difflib.get_close_matches(str(name), list(known), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def check_int(name: str, value: Any, least: int, also: str = "") -> None:
+    """An int of at least so much."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} = {value!r}; expected an int ≥ {least}{also}")
+
+
+def check_number(
+    name: str, value: Any, expected: str, low: float = -math.inf, high: float = math.inf
+) -> None:
+    """A finite number in [low, high)."""
+    fits = isinstance(value, Real) and not isinstance(value, bool)
+    if not fits or not math.isfinite(value) or not low <= value < high:
+        raise ValueError(f"{name} = {value!r}; expected {expected}")
+
+
+def check_flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} = {value!r}; expected True or False")

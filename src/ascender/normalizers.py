@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from ascender.combine import masked_softmax
 from ascender.geometry import wide
-from ascender.names import lookup
+from ascender.names import check_options, lookup
 from ascender.rules import Rules
 from ascender.visibility import Visibility
 
@@ -203,10 +203,7 @@ def normalizer(which: str | Normalizer | None, *, heads: int, **options: Any) ->
         return which
     kind = lookup("normalizer", "softmax" if which is None else which, NORMALIZERS)
     allowed = list(inspect.signature(kind).parameters)
-    for option in options:
-        if option not in allowed:
-            own = ", ".join(name for name in allowed if name != "heads") or "none"
-            raise TypeError(f"{which} has no option {option!r}; expected {own}")
+    check_options(str(which), options, [name for name in allowed if name != "heads"])
     return kind(**({"heads": heads} if "heads" in allowed else {}), **options)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ascender.names import check_int, check_number
 from ascender.rules import RULES, Rules
 
 BY_HEAD = ("per_head", "shared")
@@ -47,8 +48,8 @@ class Numbers:
     def make_numbers(self, omega: float, size: int, spaces: int, tau: float = 1.0) -> None:
         """`size` values of each, `spaces` of the kernel widths, which start at `tau`;
         reset_numbers fills them."""
-        if not 0 < tau < math.inf:
-            raise ValueError(f"tau = {tau!r}; expected a number > 0")
+        check_number("omega", omega, "a number, where every head's ω starts")
+        check_number("tau", tau, "a number > 0", math.ulp(0.0))
         self.omega, self.tau = omega, tau
         for name in self.starts():
             width = spaces if name in ("log_tau_sep", "log_tau_coh") else size
@@ -106,6 +107,16 @@ def start_coordinates(U: nn.Linear, d_z: int) -> None:
     nn.init.normal_(U.weight, std=(U.in_features * d_z) ** -0.5)
 
 
+def counts(k: Any) -> Any:
+    """k as a module keeps it: one, or a tuple of one a head. Rules checks what is in it."""
+    return tuple(k) if isinstance(k, Iterable) and not isinstance(k, str) else k
+
+
+def check_widths(d_z: int, d_a: int) -> None:
+    check_int("d_z", d_z, 1)
+    check_int("d_a", d_a, 1)
+
+
 def check_heads(heads: int, geometry: str, numbers: str, roles: Sequence[str] | None) -> None:
     """What may differ by head."""
     for name, choice in (("geometry", geometry), ("numbers", numbers)):
@@ -113,6 +124,8 @@ def check_heads(heads: int, geometry: str, numbers: str, roles: Sequence[str] | 
             raise ValueError(f"unknown {name} {choice!r}; expected one of {', '.join(BY_HEAD)}")
     if roles is not None:
         allowed = (*RULES, "all", "none")
+        if isinstance(roles, str) or not isinstance(roles, Sequence):
+            raise TypeError(f"roles = {roles!r}; expected a list of one a head ({heads})")
         if len(roles) != heads:
             raise ValueError(f"roles has {len(roles)} entries; expected one a head ({heads})")
         for role in roles:

@@ -12,6 +12,7 @@ normaliser, masks and caches are the same for all. A baseline differs from ours 
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,14 +23,30 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from ascender.cache import KVCache, Memory
-from ascender.checks import check_other, look
+from ascender.checks import THEIRS, check_other, check_window, look
 from ascender.combine import Bias, Parts, add_bias
+from ascender.names import check_flag, check_int, check_number, check_options
 from ascender.normalizers import NORMALIZERS, Normalizer
 from ascender.normalizers import normalizer as make_normalizer
 from ascender.positions import POSITIONS, Position
 from ascender.positions import position as make_position
 from ascender.visibility import Visibility
 
+# nn.MultiheadAttention's options, and what is to be written here.
+MULTIHEAD = {
+    "batch_first": "nothing: tokens are always (batch, tokens, dim)",
+    "kdim": "context_dim=…",
+    "vdim": "context_dim=…",
+    "is_causal": "causal=True at the call",
+}
+# … and those of its call, or of transformers' models.
+CALLED = {
+    **THEIRS,
+    "key_padding_mask": "mask=~key_padding_mask (here True = may attend)",
+    "attention_mask": "mask=attention_mask.bool() (True = a real token)",
+    "past_key_values": "cache=…, made by new_cache()",
+    "position_ids": "positions=…",
+}
 WAYS = ("embed", "rotate", "bias", "scores", "values")  # in which a position can act
 
 
@@ -66,6 +83,18 @@ def ways(kind: type[Position]) -> list[str]:
     return [w for w in WAYS if getattr(kind, w) is not getattr(Position, w)]
 
 
+def options_of(kind: type) -> list[str]:
+    """The keywords that an attention's constructor takes, its own first."""
+    found: dict[str, None] = {}
+    for cls in kind.__mro__:
+        if not issubclass(cls, Attention):
+            break
+        for p in inspect.signature(cls.__init__).parameters.values():
+            if p.kind is p.KEYWORD_ONLY:
+                found[p.name] = None
+    return list(found)
+
+
 class Attention(nn.Module, ABC):
     """Multi-head attention with a hole in the middle.
 
@@ -88,16 +117,22 @@ class Attention(nn.Module, ABC):
         self, dim: int, heads: int, *, head_dim: int | None = None, kv_heads: int | None = None,
         window: int | None = None, n_global: int = 0, dropout: float = 0.0, bias: bool = False,
         context_dim: int | None = None, position: str | Position | None = None,
-        normalizer: str | Normalizer | None = None, backend: str = "auto",
+        normalizer: str | Normalizer | None = None, backend: str = "auto", **unknown: Any,
     ) -> None:  # fmt: skip
         super().__init__()
+        check_options(f"{self.name} attention", unknown, options_of(type(self)), MULTIHEAD)
         kv_heads = heads if kv_heads is None else kv_heads
-        if heads < 1 or (head_dim is None and dim % heads):
+        for name, size in (("dim", dim), ("heads", heads), ("kv_heads", kv_heads),
+                           ("head_dim", head_dim), ("context_dim", context_dim)):  # fmt: skip
+            if size is not None:
+                check_int(name, size, 1)
+        if head_dim is None and dim % heads:
             raise ValueError(f"heads = {heads}; expected a divisor of dim = {dim}, or head_dim=…")
-        if kv_heads < 1 or heads % kv_heads:
+        if heads % kv_heads:
             raise ValueError(f"kv_heads = {kv_heads}; expected a divisor of heads = {heads}")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout = {dropout}; expected a number in [0, 1)")
+        check_number("dropout", dropout, "a number in [0, 1)", 0, 1)
+        check_window(window, n_global)
+        check_flag("bias", bias)
         self.dim, self.heads, self.kv_heads = dim, heads, kv_heads
         self.head_dim = dim // heads if head_dim is None else head_dim
         self.window, self.n_global = window, n_global
@@ -175,6 +210,8 @@ class Attention(nn.Module, ABC):
         backend: str | None = None,
         return_parts: bool = False,
         return_neighbours: bool = False,
+        is_causal: bool = False,
+        **unknown: Any,
     ) -> Any:
         """y, or (y, Parts) with return_parts, or (y, index lists) with return_neighbours, or
         (y, Parts, index lists).
@@ -187,8 +224,17 @@ class Attention(nn.Module, ABC):
         cache      x are the next tokens; attends causally to them and to all that it holds. With
                    a context: a Memory, so that its keys are made once
         positions  (N,) or (B, N), for rope and the absolute ones, where not 0, 1, 2 …
+        is_causal  another name of causal
         """
-        call = self.call(x, context, causal, mask, other, neighbours, cache, positions)
+        if unknown:
+            check_options("the call", unknown, CALL, CALLED)
+        if isinstance(causal, Tensor):
+            raise TypeError(
+                f"causal is a tensor {tuple(causal.shape)}; expected True or False: q, k and v are "
+                "all made of x here, so call it as attention(x), or attention(x, context) where "
+                "keys and values are of other tokens"
+            )
+        call = self.call(x, context, causal or is_causal, mask, other, neighbours, cache, positions)
         if backend is not None:
             call = replace(call, backend=backend)
         if return_neighbours:
@@ -275,7 +321,11 @@ class Attention(nn.Module, ABC):
 
     def _check_tokens(self, x: Tensor, context: Tensor | None, cache: Any) -> None:
         for name, t, width in (("x", x, self.dim), ("context", context, self.source)):
-            if t is not None and (t.ndim != 3 or t.shape[-1] != width):
+            if t is None and name == "context":
+                continue
+            if not isinstance(t, Tensor):
+                raise TypeError(f"{name} = {t!r}; expected a tensor (batch, tokens, {width})")
+            if t.ndim != 3 or t.shape[-1] != width:
                 raise ValueError(
                     f"{name} has shape {tuple(t.shape)}; expected (batch, tokens, {width})"
                 )
@@ -305,6 +355,8 @@ class Attention(nn.Module, ABC):
         if mask is None:
             return None
         seen = len(cache)
+        if not isinstance(mask, Tensor):
+            raise TypeError(f"mask = {mask!r}; expected torch.bool, True = a real token")
         if mask.ndim != 2 or mask.dtype != torch.bool or mask.shape[1] not in (n, seen + n):
             raise ValueError(
                 f"mask is {mask.dtype} {tuple(mask.shape)}; expected bool (B, {n}) for the new "
@@ -313,8 +365,8 @@ class Attention(nn.Module, ABC):
         return mask[:, -n:]
 
     def _padding(self, mask: Tensor | None, keys: Tensor) -> Tensor | None:
-        if mask is None or mask.ndim != 2:
-            return mask
+        if not isinstance(mask, Tensor) or mask.ndim != 2:
+            return mask  # look() checks it
         if mask.shape != keys.shape[:2]:
             raise ValueError(
                 f"mask has shape {tuple(mask.shape)}; expected padding (B, M) = "
@@ -331,3 +383,6 @@ class Attention(nn.Module, ABC):
     def extra_repr(self) -> str:
         shape = f"dim={self.dim}, heads={self.heads}"
         return shape + (f", window={self.window}" if self.window is not None else "")
+
+
+CALL = [name for name in inspect.signature(Attention.forward).parameters if name != "unknown"][1:]

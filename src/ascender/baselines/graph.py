@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ascender.baselines.vanilla import Vanilla
 from ascender.checks import lists
 from ascender.combine import Bias, add_bias
+from ascender.names import check_int
 from ascender.neighbours import as_mask
 from ascender.slot import Call
 
@@ -29,8 +30,7 @@ class GraphBias(Vanilla):
     decodes = crosses = False  # a graph is given as a whole
 
     def __init__(self, dim: int, heads: int, *, max_distance: int = 4, **options: Any) -> None:
-        if max_distance < 1:
-            raise ValueError(f"max_distance = {max_distance}; expected at least 1")
+        check_int("max_distance", max_distance, 1)
         super().__init__(dim, heads, **options)
         self.max_distance = max_distance
         # entries: self, 1 … max_distance edges, further

@@ -23,6 +23,7 @@ from torch import Tensor
 from ascender.backends.by_hand import backward
 from ascender.baselines.linear import FeatureAttention
 from ascender.geometry import wide
+from ascender.names import check_int
 
 CAP = 60.0  # of the exponent: reached only by keys almost on an ω with ‖ω‖² > 120
 BLOCK = 256  # rows at a time
@@ -115,6 +116,8 @@ class Performer(FeatureAttention):
         self, dim: int, heads: int, *, features: int = 256, seed: int = 0, **options: Any
     ) -> None:
         super().__init__(dim, heads, **options)
+        check_int("features", features, 1)
+        check_int("seed", seed, 0)
         self.seed = seed
         self.register_buffer("omega", orthogonal_gaussian(features, self.head_dim, seed))
 

@@ -16,6 +16,7 @@ from ascender.attention import find_neighbours
 from ascender.flock import Flock
 from ascender.geometry import wide
 from ascender.module import AscenderAttention
+from ascender.names import check_int
 from ascender.slot import Call
 
 WIDTH = 16  # of the random directions
@@ -30,6 +31,7 @@ class Shuffled(AscenderAttention):
 
     def __init__(self, dim: int, heads: int, *, seed: int = 0, **options: Any) -> None:
         super().__init__(dim, heads, **options)
+        check_int("seed", seed, 0)
         self.seed = seed
 
     def flock(self, call: Call) -> Flock:

@@ -19,6 +19,7 @@ from ascender.combine import LowRank, Parts, columns, folds, spread
 from ascender.geometry import wide
 from ascender.neighbours import inside_transform
 from ascender.normalizers import TopK
+from ascender.numbers import check_widths
 from ascender.slot import Attention, Call, ways
 
 
@@ -110,6 +111,7 @@ class Matched(Vanilla):
         self, dim: int, heads: int, *, d_z: int = 16, d_a: int = 16, geometry: str = "per_head",
         head_dim: int | None = None, kv_heads: int | None = None, **options: Any,
     ) -> None:  # fmt: skip
+        check_widths(d_z, d_a)
         own = dim // heads if head_dim is None else head_dim
         spaces = 1 if geometry == "shared" else heads
         columns = 2 * (heads + (kv_heads or heads))  # of width head_dim, in W_Q, W_K, W_V, W_O

@@ -17,7 +17,7 @@ class AscenderCache(HFCache):
     """One cache a layer, of the kind its attention makes (bounded where there is a window), and in
     an encoder–decoder what each cross-attention made of the encoder's states."""
 
-    is_compileable = is_croppable = False
+    is_compileable = False
 
     def __init__(self, attentions: list[Attention]) -> None:
         self.own: list[Any] = [a.new_cache() for a in attentions]
@@ -55,11 +55,24 @@ class AscenderCache(HFCache):
         """How many sequences; −1 before the first."""
         return self.own[0].batch if self.get_seq_length() else -1
 
+    @property
+    def is_croppable(self) -> bool:
+        """Whether the newest tokens can be forgotten: not where all is one state."""
+        return all(hasattr(cache, "crop") for cache in self.own)
+
     def crop(self, tokens_to_remove: int) -> None:
-        raise NotImplementedError(
-            "an AscenderCache cannot forget its newest tokens; expected greedy, sampling or beam "
-            "search, without an assistant model"
-        )
+        """Forget the newest −tokens_to_remove tokens."""
+        if tokens_to_remove > 0:
+            raise ValueError(
+                f"tokens_to_remove = {tokens_to_remove}; expected 0, or less: −3 forgets three"
+            )
+        if not self.is_croppable:
+            raise NotImplementedError(
+                "a cache that is one running state (performer, linear) cannot forget its newest "
+                "tokens; expected greedy, sampling or beam search, without an assistant model"
+            )
+        for cache in self.own:
+            cache.crop(-tokens_to_remove)
 
     def reset(self) -> None:
         raise NotImplementedError("expected a new cache: model.new_cache()")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -17,6 +18,7 @@ from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
 from ascender.hf.modeling import AscenderModel, AscenderOutput, AscenderPreTrainedModel
 from ascender.losses import collect
+from ascender.slot import Attention
 
 IGNORED = -100  # transformers' label that does not count
 
@@ -29,11 +31,44 @@ class Generates:
         GenerationMode.SAMPLE,
         GenerationMode.BEAM_SEARCH,
         GenerationMode.BEAM_SAMPLE,
+        GenerationMode.ASSISTED_GENERATION,
     ]
+    new_cache: Callable[[], AscenderCache]
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
         return False  # the model makes its own
+
+    def _prepare_cache_for_generation(
+        self, generation_config: Any, model_kwargs: dict[str, Any], *more: Any
+    ) -> None:
+        """Ours where one is wanted and none is given. Its buffers grow: none is of a fixed size."""
+        kind = generation_config.cache_implementation
+        if kind not in (None, "dynamic"):
+            raise ValueError(
+                f"cache_implementation = {kind!r}; expected None: the model makes a cache of its "
+                "own kind, which grows, and is bounded where there is a window"
+            )
+        super()._prepare_cache_for_generation(  # type: ignore[misc]
+            generation_config, model_kwargs, *more
+        )
+        wanted = generation_config.use_cache is not False and decodes(self)
+        if wanted and model_kwargs.get("past_key_values") is None:
+            model_kwargs["past_key_values"] = self.new_cache()
+
+    def _validate_generation_mode(self, mode: Any, *more: Any) -> None:
+        if mode == GenerationMode.ASSISTED_GENERATION and not self.new_cache().is_croppable:
+            raise ValueError(
+                f"assisted generation with {self.config.attention} attention, "  # type: ignore[attr-defined]
+                "whose cache is one running state that cannot go back; expected an attention that "
+                "keeps its keys, or no assistant"
+            )
+        super()._validate_generation_mode(mode, *more)  # type: ignore[misc]
+
+
+def decodes(model: Any) -> bool:
+    """Whether every layer can go by a cache."""
+    return all(m.decodes for m in model.modules() if isinstance(m, Attention))
 
 
 class _Head(AscenderPreTrainedModel):

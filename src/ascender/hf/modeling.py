@@ -118,6 +118,10 @@ class AscenderPreTrainedModel(PreTrainedModel):
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
     _no_split_modules = ["Block"]
+    # The slot has its own attention, not transformers' interface; a pass is one graph for
+    # torch.compile, a cache that grows is not.
+    _supports_sdpa = _supports_flash_attn = _supports_flex_attn = False
+    _supports_attention_backend = _can_compile_fullgraph = False
 
     @property
     def smoothing(self) -> float:
@@ -205,12 +209,15 @@ class AscenderModel(AscenderPreTrainedModel):
         the named terms of every score; `vectors`: what is no word (pixels, features of nodes)."""
         refuse_near_misses(ignored, type(self))
         x = self._entered(input_ids, inputs_embeds, vectors)
-        mask = self._real(attention_mask)
         caches = self._caches(past_key_values, use_cache)
+        seen = 0 if caches is None else caches.get_seq_length()
+        check_mask("attention_mask", attention_mask, x, seen)
+        mask = self._real(attention_mask)
         if self.absolute:
             if position_ids is None:
-                position_ids = _places(mask, 0 if caches is None else caches.get_seq_length(), x)
+                position_ids = _places(mask, seen, x)
             x = self.position.embed(x, position_ids)
+        check_mask("encoder_attention_mask", encoder_attention_mask, encoder_hidden_states)
         how: dict[str, Any] = {
             "mask": mask, "positions": None if self.absolute else _row(position_ids),
             "context": encoder_hidden_states, "context_mask": self._real(encoder_attention_mask),
@@ -300,6 +307,16 @@ class AscenderModel(AscenderPreTrainedModel):
             parts=tuple(each["parts"] for each in found if parts),
             cross_parts=tuple(each["cross_parts"] for each in found if each.get("cross_parts")),
         )  # fmt: skip
+
+
+def check_mask(name: str, mask: Tensor | None, x: Tensor | None, seen: int = 0) -> None:
+    """A mask of padding is as long as the tokens, or as those and what a cache has seen."""
+    if mask is None or x is None or mask.ndim != 2:
+        return
+    B, N = x.shape[:2]
+    if mask.shape[0] != B or mask.shape[1] not in (N, seen + N):
+        also = f", or {(B, seen + N)} with the {seen} tokens in the cache" if seen else ""
+        raise ValueError(f"{name} has shape {tuple(mask.shape)}; expected {(B, N)}{also}")
 
 
 def refuse_near_misses(inputs: dict[str, Any], model: type[nn.Module]) -> None:

@@ -63,6 +63,10 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, Generates, Gener
     def get_encoder(self, modality: str | None = None) -> nn.Module:
         return self.encoder
 
+    def new_cache(self) -> AscenderCache:
+        """An empty one, to generate in several calls."""
+        return self.decoder.new_cache()
+
     def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "B N"]) -> Tensor:
         """The labels one step later, behind the start token; −100 becomes padding."""
         start, pad = self.config.decoder_start_token_id, self.config.pad_token_id

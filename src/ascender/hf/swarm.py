@@ -27,7 +27,7 @@ from ascender.flock import Flock
 from ascender.hf.carried import Carried, unpack
 from ascender.hf.masks import understood
 from ascender.losses import Source
-from ascender.numbers import Numbers, check_heads, start_coordinates
+from ascender.numbers import Numbers, check_heads, check_widths, counts, start_coordinates
 
 NAME = "ascender"  # of the attention and of its masks among transformers' own
 CROSS = ("encoder_hidden_states", "key_value_states")  # keys from another sequence
@@ -55,11 +55,9 @@ class Swarm(nn.Module, Numbers, Source):
     ) -> None:  # fmt: skip
         super().__init__()
         check_heads(heads, geometry, numbers, roles)
-        for name, width in (("d_z", d_z), ("d_a", d_a)):
-            if width < 1:
-                raise ValueError(f"{name} = {width}; expected at least 1")
+        check_widths(d_z, d_a)
         self.d_z, self.d_a, self.heads = d_z, d_a, heads
-        self.k = k if isinstance(k, int) else tuple(k)
+        self.k = counts(k)
         self.neighbours, self.standardise, self.backend = neighbours, standardise, backend
         self.separation_scope, self.local_scope = separation_scope, local_scope
         self.roles = None if roles is None else tuple(roles)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ascender.names import lookup, nearest
+from ascender.names import check_options, lookup
 from ascender.positions.absolute import Learned, Sinusoidal
 from ascender.positions.alibi import Alibi
 from ascender.positions.base import Position
@@ -55,11 +55,5 @@ def position(
     kind = lookup("position", name, POSITIONS)
     takes = inspect.signature(kind).parameters
     known = [option for option in takes if option not in sizes]
-    for option in options:
-        if option not in known:
-            expected = f"one of {', '.join(known)}" if known else "none"
-            raise ValueError(
-                f"position {name!r} has no option {option!r}{nearest(option, known)}; "
-                f"expected {expected}"
-            )
+    check_options(f"position {name!r}", options, known)
     return kind(**{size: sizes[size] for size in takes if size in sizes}, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ascender.lazy import lazy
+from ascender.names import check_flag, check_options
 
 Number = float | Tensor
 
@@ -49,12 +50,17 @@ class Rules:
     separation_scope: str = "neighbours"
     local_scope: str = "visible"
 
+    def __new__(cls, *args: Any, **given: Any) -> Rules:
+        check_options("Rules", given, cls.__dataclass_fields__)
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(
                     f"unknown {name} {getattr(self, name)!r}; expected one of {', '.join(allowed)}"
                 )
+        check_flag("standardise", self.standardise)
         for name in NUMBERS:
             self._check_number(name, getattr(self, name))
         sizes = self.sizes()
@@ -133,7 +139,8 @@ class Rules:
         if isinstance(self.k, Tensor):
             listed = self.k.flatten().tolist()
         else:
-            listed = [self.k] if isinstance(self.k, str | float) else list(self.k)
+            one = isinstance(self.k, str) or not isinstance(self.k, Iterable)
+            listed = [self.k] if one else list(self.k)
         if not all(isinstance(x, int) for x in listed):
             raise TypeError(f"k = {self.k!r}; expected an int, or one a head")
         return tuple(listed)

@@ -6,7 +6,7 @@ import importlib
 import inspect
 from typing import Any
 
-from ascender.names import lookup, nearest
+from ascender.names import check_options, lookup
 from ascender.tasks.base import Batch, Drawn, Graded, Stored, Task
 
 # name: (where it is, options that the name stands for)
@@ -79,12 +79,7 @@ def task(name: str, **options: Any) -> Task:
     """A task by name; an option that it does not have is an error."""
     kind = kind_of(name)
     known = list(inspect.signature(kind).parameters)
-    for option in options:
-        if option not in known:
-            expected = f"expected one of {', '.join(known)}" if known else "expected none"
-            raise TypeError(
-                f"task {name} has no option {option!r}{nearest(option, known)}; {expected}"
-            )
+    check_options(f"task {name}", options, known)
     made = kind(**{**TASKS.get(name, ("", {}))[1], **options})
     made.name = name  # type: ignore[misc]  # a family's tasks share a class
     return made
