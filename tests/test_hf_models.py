@@ -126,6 +126,19 @@ def test_gradient_checkpointing_changes_nothing(head, share):
         torch.testing.assert_close(p.grad, q.grad, msg=name)
 
 
+@pytest.mark.parametrize("head", ["causal", "seq2seq"])
+def test_reentrant_checkpointing_loses_no_loss_unsaid(head):
+    reentrant = {"use_reentrant": True}
+    plain, losing = make(head).train(), make(head, coh_loss=0.1).train()
+    for model in (plain, losing):
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=reentrant)
+        model.get_input_embeddings().requires_grad_()
+    plain(**inputs(head)).loss.backward()  # nothing to lose
+    assert all(p.grad is not None for name, p in plain.named_parameters() if "W_Q" in name)
+    with pytest.raises(RuntimeError, match=r"expected gradient_checkpointing_enable.*False"):
+        losing(**inputs(head))
+
+
 @pytest.mark.parametrize("head", HEADS)
 def test_bfloat16(head, tmp_path):
     model = make(head)

@@ -107,8 +107,9 @@ class KVCache:
     def crop(self, n: int) -> None:
         """Forget the newest n tokens. A bounded cache can go back over its last call, at least."""
         kept = self.held - n
-        bounded = self.seen > self.held and self.window is not None
-        if n < 0 or kept < (self.window + self.n_global if bounded else 0):
+        dropped = self.seen > self.held  # a window's: what it holds is all there is
+        least = (self.window or 0) + self.n_global if dropped else 0
+        if n < 0 or kept < least:
             raise ValueError(
                 f"n = {n} of {self.seen} tokens, of which {self.held} are held; expected fewer"
             )

@@ -89,10 +89,11 @@ class Block(GradientCheckpointingLayer):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self, x: Tensor, *, context: Tensor | None = None, context_mask: Tensor | None = None,
+        self, x: Tensor, context: Tensor | None = None, *, context_mask: Tensor | None = None,
         memory: Memory | None = None, parts: bool = False, near: bool = False, **how: Any,
     ) -> tuple[Tensor, dict[str, Any]]:  # fmt: skip
-        """(x, what was wanted of it: `parts` and `cross_parts`, `near`)."""
+        """(x, what was wanted of it: `parts` and `cross_parts`, `near`). What has a gradient comes
+        by position: reentrant checkpointing knows no other."""
         asked = {"return_parts": parts, "return_neighbours": near}
         y = self.attention(self.attention_norm(x), **how, **asked)
         y, *more = y if parts or near else (y,)
@@ -220,15 +221,15 @@ class AscenderModel(AscenderPreTrainedModel):
         check_mask("encoder_attention_mask", encoder_attention_mask, encoder_hidden_states)
         how: dict[str, Any] = {
             "mask": mask, "positions": None if self.absolute else _row(position_ids),
-            "context": encoder_hidden_states, "context_mask": self._real(encoder_attention_mask),
-            "causal": self.causal,
+            "context_mask": self._real(encoder_attention_mask), "causal": self.causal,
         }  # fmt: skip
         config = self.config
         weights = config.output_attentions if output_attentions is None else output_attentions
         states = config.output_hidden_states if output_hidden_states is None else (
             output_hidden_states
         )  # fmt: skip
-        outputs = self._stack(x, how, caches, neighbours, bool(output_parts or weights))
+        asked = bool(output_parts or weights)
+        outputs = self._stack(x, encoder_hidden_states, how, caches, neighbours, asked)
         return _chosen(outputs, bool(states), bool(weights), output_parts)
 
     def _entered(
@@ -286,8 +287,8 @@ class AscenderModel(AscenderPreTrainedModel):
         return real
 
     def _stack(
-        self, x: Tensor, how: dict[str, Any], caches: AscenderCache | None,
-        neighbours: Tensor | None, parts: bool,
+        self, x: Tensor, context: Tensor | None, how: dict[str, Any],
+        caches: AscenderCache | None, neighbours: Tensor | None, parts: bool,
     ) -> AscenderOutput:  # fmt: skip
         states, found, near = [x], [], neighbours
         share = self.config.share_neighbours
@@ -296,8 +297,9 @@ class AscenderModel(AscenderPreTrainedModel):
                 near = None
             if caches is not None:
                 how = {**how, "cache": caches[i]}
-                how["memory"] = None if how["context"] is None else caches.cross[i]
-            x, more = block(x, **how, neighbours=near, parts=parts, near=share > 1 and near is None)
+                how["memory"] = None if context is None else caches.cross[i]
+            wanted = {"parts": parts, "near": share > 1 and near is None}
+            x, more = block(x, context, **how, neighbours=near, **wanted)
             near = more.get("near", near)
             states.append(x)
             found.append(more)
