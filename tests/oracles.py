@@ -65,9 +65,16 @@ def _standardised(r):
     return {j: (x - mean) / math.sqrt(var + EPS_VAR) for j, x in r.items()}
 
 
-def _top(P, value, k):
-    """N_k(i): the k members of P with the largest value; between equals the lower index."""
-    return sorted(P, key=lambda j: (-value[j], j))[:k]
+def _top(P, value, k, p=None):
+    """N_k(i): the k members of P with the largest value; between equals the lower index. In
+    causal attention (p: the position of i) the ranking takes 1e-6 · max(1, |value|) off for every
+    step back in time, up to 4096, so that between equals the most recent are chosen."""
+
+    def rank(j):
+        age = 0 if p is None else min(p - j, 4096)
+        return value[j] - 1e-6 * max(1.0, abs(value[j])) * age
+
+    return sorted(P, key=lambda j: (-rank(j), j))[:k]
 
 
 def _given(P, indices):
@@ -114,7 +121,7 @@ def _cohesion(z_i, z, V, near, tau, alpha):
 
 def asc_oracle(
     q, k, v, z_q, h_q, z_k, h_k, rule, visible, other=None, neighbours="semantic", cross=False,
-    standardise=True, separation_scope="neighbours", local_scope="visible",
+    standardise=True, separation_scope="neighbours", local_scope="visible", causal=False,
 ):  # fmt: skip
     """Attention with the three rules, row by row.
 
@@ -122,6 +129,7 @@ def asc_oracle(
     (B,H,N,M); `rule` has one number a head (or one for all) under omega_*, alpha_*, tau_sep,
     tau_coh, delta, kappa, tau_score, k, lam_*. `neighbours` is "semantic", "scores" or indices
     (B,H,N,K) or (B,N,K), −1 = none; all of a given list counts, rule["k"] does not cut it.
+    `causal` says how ties are ranked; what is hidden, `visible` says.
 
     Returns a dict: out; weights, base, align, sep, coh, other, total, phi (B,H,N,M), 0 outside
     V(i), the terms before the division by τ_score and total after it; gamma_align, eta, gamma_coh,
@@ -173,7 +181,8 @@ def asc_oracle(
                 if given is not None:
                     N_k = _given(P, given[b, h, i])
                 else:
-                    N_k = _top(P, a if neighbours == "semantic" else base, int(g["k"]))
+                    value = a if neighbours == "semantic" else base
+                    N_k = _top(P, value, int(g["k"]), i + (M - N) if causal else None)
                 penalised = P if separation_scope == "all" else N_k
                 dense = P if local_scope == "visible" else N_k
                 flock = V if local_scope == "visible" else N_k + myself

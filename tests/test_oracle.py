@@ -11,7 +11,8 @@ from oracles import asc_oracle, losses_oracle, visible_oracle
 VECTORS = sorted((Path(__file__).parent / "vectors").glob("*.npz"))
 NAMES = [
     "base_neighbours", "causal", "cross", "decode", "full", "given_neighbours", "local",
-    "local_causal", "other_bias", "padded", "raw", "scheduled", "scope_all", "window",
+    "local_causal", "other_bias", "padded", "raw", "repeated_causal", "scheduled", "scope_all",
+    "window",
 ]  # fmt: skip
 TOLERANCE = 1e-10
 
@@ -25,7 +26,7 @@ def load(name):
     call["rule"] = {key[5:]: data[key] for key in data if key.startswith("rule_")}
     call["other"] = data.get("other")
     call["neighbours"] = data["neighbours"] if meta["neighbours"] == "given" else meta["neighbours"]
-    for key in ("cross", "standardise", "separation_scope", "local_scope"):
+    for key in ("cross", "causal", "standardise", "separation_scope", "local_scope"):
         call[key] = meta[key]
     return data, call
 
@@ -37,9 +38,9 @@ def errors(data, result):
     return {name: float(abs(result[name] - data[key]).max()) for name, key in named.items()}
 
 
-def test_all_fourteen_vectors_are_here():
+def test_all_fifteen_vectors_are_here():
     assert [path.stem for path in VECTORS] == NAMES
-    assert len(NAMES) == 14
+    assert len(NAMES) == 15
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -45,13 +45,13 @@ SERVED = {
     "dense": set(NAMES),
     "compact": set(NAMES) - {"scope_all"},
     "decode": set(NAMES) - {"scope_all"},
-    "folded": set(NAMES) - {"scope_all", "other_bias", "window"},
+    "folded": set(NAMES) - {"scope_all", "other_bias", "repeated_causal", "window"},
     "windowed": {"window"},
 }
 
 
-def test_all_fourteen_vectors_are_here():
-    assert len(list((Path(__file__).parent / "vectors").glob("*.npz"))) == len(NAMES) == 14
+def test_all_fifteen_vectors_are_here():
+    assert len(list((Path(__file__).parent / "vectors").glob("*.npz"))) == len(NAMES) == 15
 
 
 @pytest.mark.parametrize("backend", SERVED)
@@ -108,6 +108,7 @@ def oracle_of(x):
         call["q"], k, v, call["z_q"], call["h_q"], call.get("z_k", call["z_q"]),
         call.get("h_k", call["h_q"]), rule, visible(x), other=other,
         neighbours=x.neighbours, cross=x.masks.get("cross", False),
+        causal=x.masks.get("causal", False),
         **{name: getattr(rules, name) for name in FIXED},
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from ascender.flock import Flock
-from ascender.geometry import FLOOR, lift, unit, wide
+from ascender.geometry import FLOOR, anchor, bounded, lift, unit, wide
 from ascender.normalizers import Normalizer, applied
 from ascender.rules import Rules
 from ascender.visibility import Visibility
@@ -174,9 +174,10 @@ class Cache(KVCache):
         if k.shape[2] == 1 and mask is None and self._roomy(k, v, z, h):
             self._append_one(k, v, z, h, bare)
             return
+        z = bounded(z.to(acc))
         if self._origin is None:
-            self._origin = z[..., :1, :].to(acc).detach()
-        new = {"k": k, "v": v, "z": lift(z.to(acc) - self._origin), "h": unit(h.to(acc))}
+            self._origin = self._first(z.detach(), mask)
+        new = {"k": k, "v": v, "z": lift(z - self._origin), "h": unit(h.to(acc))}
         if bare is not None:
             new["bare"] = bare
         if key_norm is None:
@@ -184,6 +185,12 @@ class Cache(KVCache):
             norm = torch.linalg.vector_norm(keys, dim=-1, keepdim=True)
             new["scale"] = 1 / norm.clamp_min(FLOOR)
         self.keep(mask, **new)
+
+    def _first(self, z: Tensor, mask: Bool[Tensor, "B n"] | None) -> Float[Tensor, "B Z 1 z"]:
+        """What z is measured from: a token that all later ones see; in a window there is none."""
+        if self.window is not None:
+            return torch.zeros_like(z[..., :1, :])
+        return anchor(z, None if mask is None else mask[:, None])
 
     def _roomy(self, *new: Tensor) -> bool:
         """Whether another token only has to be written down, where numpy can do it: at one token
@@ -202,7 +209,7 @@ class Cache(KVCache):
         """The same as append, in numpy."""
         room = {name: t.numpy()[:, :, self.held] for name, t in self._buffers.items()}
         assert self._origin is not None
-        at = z.numpy()[:, :, 0] - self._origin.numpy()[:, :, 0]
+        at = bounded(z).numpy()[:, :, 0] - self._origin.numpy()[:, :, 0]
         new = h.numpy()[:, :, 0]
         keys = (k if bare is None else bare).numpy()[:, :, 0]
         room["k"][:], room["v"][:] = k.numpy()[:, :, 0], v.numpy()[:, :, 0]
@@ -234,7 +241,7 @@ class Cache(KVCache):
         """n queries at the newest tokens against everything held."""
         assert self._origin is not None
         acc = wide(q.dtype)
-        own = z_q.to(acc) - self._origin, unit(h_q.to(acc))
+        own = bounded(z_q.to(acc)) - self._origin, unit(h_q.to(acc))
         vis = self.visibility(q.shape[2])
         return self._flock(q, *own, self.held, rules, vis, key_norm, normalizer, **options)
 

@@ -157,8 +157,8 @@ def slope(
 
 
 def masked_softmax(
-    s: Float[Tensor, "B H N M"], visible: Bool[Tensor, "#B #H N M"]
-) -> Float[Tensor, "B H N M"]:
+    s: Float[Tensor, "B #H N M"], visible: Bool[Tensor, "#B #H N M"]
+) -> Float[Tensor, "B h N M"]:
     """softmax over V(i); a row that sees nothing is 0, not NaN."""
     weights = torch.softmax(s.masked_fill(~visible, -torch.inf), -1)
     return weights.masked_fill(~visible, 0)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ascender import neighbours as nb
 from ascender.combine import Local, LowRank, four, masked_softmax, spread
-from ascender.geometry import FLOOR, anchor, lift, middle, unit, wide
+from ascender.geometry import FLOOR, anchor, bounded, lift, middle, unit, wide
 from ascender.lazy import lazy
 from ascender.rules import Rules
 from ascender.visibility import Visibility
@@ -80,19 +80,20 @@ class Flock:
         return (h_k if self.h_q is self.h_k else unit(self.h_q.to(self.wide))), h_k
 
     def origin(self, y: Float[Tensor, "B #H M w"]) -> Float[Tensor, "B #H 1 w"]:
-        """A point to measure keys from."""
-        mask = None if self.vis.mask is None else self.vis.mask.any(-2)
-        alike = not self.vis.causal and self.vis.window is None and self.vis.by_key_only
-        return (middle if alike else anchor)(y, mask)
+        """A point to measure keys from, made of keys that every row sees; 0 where there are none,
+        as in a window: what a row does not see may not even round it."""
+        if self.vis.window is not None or not self.vis.by_key_only:
+            return torch.zeros_like(y[..., :1, :])
+        mask = None if self.vis.mask is None else self.vis.mask.squeeze(-2)
+        return (anchor if self.vis.causal else middle)(y, mask)
 
     @lazy
     def z(self) -> tuple[Tensor, Tensor]:
-        """(z_q, z_k) measured from an anchor: the mean where all see the same keys, else the
-        first key, which hides no later one."""
-        z_k = self.z_k.to(self.wide)
+        """(z_q, z_k) measured from a point: little cancels where a flock is far from 0."""
+        z_k = bounded(self.z_k.to(self.wide))
         origin = self.origin(z_k.detach())
         z_k = z_k - origin
-        return (z_k if self.z_q is self.z_k else self.z_q.to(self.wide) - origin), z_k
+        return (z_k if self.z_q is self.z_k else bounded(self.z_q.to(self.wide)) - origin), z_k
 
     @lazy
     def z_lifted(self) -> Float[Tensor, "B Z M z1"]:
@@ -114,11 +115,16 @@ class Flock:
         """N_k(i)."""
         if isinstance(self.neighbours, Tensor):
             return nb.given(self.neighbours, self.vis)
-        if self.neighbours == "scores":
-            x, y = self.q.detach(), self.k.detach()
-        else:
-            x, y = (t.detach() for t in self.h_unit)
-        return nb.top_k(x, y, self.vis, self.rules.sizes())
+        bounded = self.neighbours == "semantic"
+        return nb.top_k(*self.ranked_by, self.vis, self.rules.sizes(), bounded)
+
+    @property
+    def ranked_by(self) -> tuple[Tensor, Tensor]:
+        """x, y with x_i·y_j the score that ranks the neighbours: the cosine, or the base score."""
+        if self.neighbours == "semantic":
+            return self.h_unit[0].detach(), self.h_unit[1].detach()
+        q, k = (t.detach().to(self.wide) for t in (self.q, self.k))
+        return q / q.shape[-1] ** 0.5, spread(k, q.shape[1])
 
     def widened(self) -> Flock:
         """v with (z, ‖z‖²) behind it, so that Σ_j A_ij (z_j, ‖z_j‖²) comes out behind out."""

@@ -25,20 +25,27 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
 
 
+def bounded(z: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """z, with coordinates beyond max^(1/5) (5e7 in float32) read as that: ‖z‖⁴ is finite then.
+    A token that nobody sees may be that large, and 0 · ∞ is NaN. Infinities stay."""
+    limit = torch.finfo(z.dtype).max ** 0.2
+    return torch.where(z.isinf(), z, z.clamp(-limit, limit))
+
+
 def anchor(
     z_k: Float[Tensor, "B Z M z"], keys: Bool[Tensor, "#B #H M"] | None
 ) -> Float[Tensor, "B Z 1 z"]:
-    """A point to measure z from: the first key that is not padding.
+    """A point to measure z from: the first key that is not padding; 0 where all keys are.
 
     Distances do not depend on it; their rounding does, since ‖z − z'‖² is computed as
     ‖z‖² + ‖z'‖² − 2 z·z'. A causal row that sees anything sees this key, so nothing leaks.
     """
     if keys is None:
         return z_k[..., :1, :]
-    keys = keys.any(1, keepdim=True) if keys.shape[1] != z_k.shape[1] else keys
-    first = keys.to(torch.uint8).argmax(-1).expand(z_k.shape[0], z_k.shape[1])
+    kept = _by_space(keys, z_k)
+    first = kept.to(torch.uint8).argmax(-1).expand(z_k.shape[0], z_k.shape[1])
     index = first[..., None, None].expand(-1, -1, 1, z_k.shape[-1])
-    return z_k.gather(-2, index)
+    return z_k.gather(-2, index).masked_fill(~kept.any(-1)[..., None, None], 0)
 
 
 def middle(
@@ -47,8 +54,15 @@ def middle(
     """The mean of the keys that are not padding: a better anchor where all rows see them."""
     if keys is None:
         return z_k.mean(-2, keepdim=True)
-    kept = (keys.any(1, keepdim=True) if keys.shape[1] != z_k.shape[1] else keys)[..., None]
+    kept = _by_space(keys, z_k)[..., None]
     return z_k.masked_fill(~kept, 0).sum(-2, keepdim=True) / kept.sum(-2, keepdim=True).clamp_min(1)
+
+
+def _by_space(
+    keys: Bool[Tensor, "#B #H M"], z_k: Float[Tensor, "B Z M z"]
+) -> Bool[Tensor, "#B #Z M"]:
+    """Which keys are not padding for any of the heads that share a z."""
+    return keys if keys.shape[1] in (1, z_k.shape[1]) else keys.all(1, keepdim=True)
 
 
 def squared_distance(

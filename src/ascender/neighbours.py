@@ -6,7 +6,11 @@
 
 An index list is (B, h, N, K) with h = 1 where the heads share it. Entries outside P(i) are −1.
 The choice has no gradient, so all of this runs without one, in chunks of rows, never the whole
-N×M. Equal values are taken in no particular order.
+N×M.
+
+Equal tokens have equal scores, which rounding would rank by the length of the sequence. So in
+causal attention keys are ranked by  s_ij − 1e-6 · max(1, |s_ij|) · min(p(i) − j, 4096):  among
+equals the most recent are chosen. Elsewhere ties are free.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from ascender.visibility import Visibility
 CHUNK = 1 << 19  # scores held at once, per batch and head
 SHORT = 1024  # rows up to this length are cut by a threshold
 SPLIT = 1 << 16  # scores from which on that is worth a second thread
+TIE, OLD = 1e-6, 4096  # what a step back in time costs in the ranking, and after how many no more
 
 
 @torch.no_grad()
@@ -34,9 +39,10 @@ def top_k(
     y: Float[Tensor, "B y M d"],
     vis: Visibility,
     sizes: tuple[int, ...],
+    bounded: bool = False,
 ) -> Int[Tensor, "B #H N K"]:
     """The sizes[h] members of P(i) with the largest x_i·y_j. h is 1 where the heads share x, y,
-    the size and the mask."""
+    the size and the mask. `bounded`: no product is above 1 (cosines)."""
     heads = max(x.shape[1], len(sizes), 1 if vis.mask is None else vis.mask.shape[1])
     x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
     N, M = vis.N, vis.M
@@ -49,20 +55,42 @@ def top_k(
             end = b + M - N
             mask = None if rows.mask is None else rows.mask[..., :end]
             rows, keys = replace(rows, j=rows.j[:end], mask=mask), y[:, :, :end]
-        parts.append(pick(x[:, :, a:b] @ keys.transpose(-1, -2), rows, sizes))
+        parts.append(pick(x[:, :, a:b] @ keys.transpose(-1, -2), rows, sizes, bounded))
     K = max(p.shape[-1] for p in parts)
     return torch.cat([F.pad(p, (0, K - p.shape[-1]), value=-1) for p in parts], -2)
 
 
 def pick(
-    scores: Float[Tensor, "B #H n m"], vis: Visibility, sizes: tuple[int, ...]
+    scores: Float[Tensor, "B #H n m"],
+    vis: Visibility,
+    sizes: tuple[int, ...],
+    bounded: bool = False,
 ) -> Int[Tensor, "B #H n K"]:
     """Top k of each row over P(i), filled up with −1. Uses up the scores."""
+    if vis.causal:
+        age = penalty(vis.p[:, None] - vis.j, scores.dtype)
+        if bounded and vis.mask is None:  # one pass instead of two
+            return best(scores.sub_(age.masked_fill_(~vis.flockmates[0, 0], torch.inf)), sizes)
+        scores = prefer_recent(scores, age, bounded)
     if vis.causal or vis.window is not None or vis.mask is not None:
         scores = scores.masked_fill_(~vis.flockmates, -torch.inf)
     elif not vis.cross:
         scores[..., torch.arange(vis.N, device=scores.device), vis.own] = -torch.inf
     return best(scores, sizes)
+
+
+def penalty(distance: Int[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
+    """1e-6 · min(p(i) − j, 4096), from p(i) − j; keys still to come are hidden anyway."""
+    return distance.clamp(0, OLD).to(dtype).mul_(TIE)
+
+
+def prefer_recent(
+    scores: Float[Tensor, "..."], age: Float[Tensor, "..."], bounded: bool = False
+) -> Float[Tensor, "..."]:
+    """s − max(1, |s|) · age, in place: what ranks the keys of causal attention."""
+    if bounded:
+        return scores.sub_(age)
+    return scores.addcmul_(scores.abs().clamp_min_(1), age, value=-1)
 
 
 def best(

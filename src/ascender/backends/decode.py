@@ -141,7 +141,11 @@ class _Rows:
     def lists(self) -> Int[Tensor, "B H N K"]:
         """N_k(i)."""
         if self.flock.neighbours == "semantic":
-            found = nb.best(self.cosines.detach(), self.r.sizes(), full=self.full)
+            ranked = self.cosines.detach()
+            if self.vis.causal:
+                age = nb.penalty(self.vis.p[:, None] - self.vis.j, ranked.dtype)
+                ranked = nb.prefer_recent(ranked.clone(), age, bounded=True)
+            found = nb.best(ranked, self.r.sizes(), full=self.full)
         else:
             found = self.flock.members
         return found.expand(-1, self.flock.q.shape[1], -1, -1)
@@ -190,10 +194,12 @@ class _Rows:
         return alignment.heading(near.sum(-2), count, self.r.at("alpha_align", near))
 
     @lazy
-    def nearness(self) -> Float[Tensor, "B Z N M"]:
-        """−‖z_i − z_j‖²."""
+    def nearness(self) -> Float[Tensor, "B #H N M"]:
+        """−‖z_i − z_j‖², never positive; for every head where heads that share z see other keys."""
         zz = self.z_q.square().sum(-1, keepdim=True)
-        return meet(probe(self.z_q), self.y).sub_(zz)
+        near = meet(probe(self.z_q), self.y).sub_(zz).clamp_max_(0)
+        heads = 1 if self.visible is None else self.visible.shape[1]
+        return near.expand(-1, max(heads, near.shape[1]), -1, -1)
 
     @lazy
     def near_d2(self) -> Float[Tensor, "B H N K"]:

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ascender import neighbours as nb
 from ascender.combine import EPS
 from ascender.flock import Flock
 from ascender.geometry import FLOOR
@@ -136,7 +137,11 @@ class _Row:
         h_q, h_k = self.flock.h_unit
         self.a = meet(array(h_q)[:, :, 0], array(h_k))
         self.a[..., -1] = -np.inf  # oneself
-        self.near = np.argpartition(self.a, self.M - self.k, -1)[..., self.M - self.k :]
+        ranked = self.a
+        if self.flock.vis.causal:  # among equals the most recent (neighbours.py)
+            age = np.minimum(np.arange(self.M - 1, -1, -1), nb.OLD)
+            ranked = self.a - (nb.TIE * age).astype(self.a.dtype)
+        self.near = np.argpartition(ranked, self.M - self.k, -1)[..., self.M - self.k :]
 
     def at(self, rows: Row) -> Float[np.ndarray, "B H k"]:
         """A row at the neighbours, (B, H, k)."""
@@ -173,6 +178,7 @@ class _Row:
         z, self.y = array(self.flock.z[0])[:, :, 0], array(self.flock.z_lifted)
         self.nearness = meet(probe(z), self.y)
         self.nearness -= total(z * z)
+        np.minimum(self.nearness, 0, out=self.nearness)
 
     def cohesion(self) -> Row:
         tau = self.n["tau_coh"]

@@ -144,8 +144,8 @@ class Blocks(Layout):
         if isinstance(flock.neighbours, Tensor):
             found = flock.members
         else:
-            x, y = (flock.q, flock.k) if flock.neighbours == "scores" else flock.h_unit
-            found = self._top_k(x, y, flock.rules.sizes())
+            bounded = flock.neighbours == "semantic"
+            found = self._top_k(*flock.ranked_by, flock.rules.sizes(), bounded)
         if not self.leading:
             return found
         none = torch.full_like(found[..., : self.leading, :], -1)
@@ -164,8 +164,9 @@ class Blocks(Layout):
 
     @torch.no_grad()
     def _top_k(
-        self, x: Float[Tensor, "B x N w"], y: Float[Tensor, "B y M w"], sizes: tuple[int, ...]
-    ) -> Int[Tensor, "B #H N K"]:
+        self, x: Float[Tensor, "B x N w"], y: Float[Tensor, "B y M w"], sizes: tuple[int, ...],
+        bounded: bool,
+    ) -> Int[Tensor, "B #H N K"]:  # fmt: skip
         j, mask = self.positions, self.mask
         heads = max(x.shape[1], len(sizes), mask.real.shape[1])
         rows, keys = (t.expand(-1, heads, -1, -1, -1) for t in (self.rows(x), self.keys(y)))
@@ -177,6 +178,8 @@ class Blocks(Layout):
         for c in range(0, self.C, step):
             some = slice(c, c + step)
             scores = rows[:, :, some] @ keys[:, :, some].contiguous().mT
+            if self.vis.causal:
+                nb.prefer_recent(scores, self._age(some, scores.dtype), bounded)
             scores.add_(strangers)
             if not mask.whole[:, :, some].all():
                 scores.add_(mask.missing[:, :, some, None])
@@ -184,6 +187,16 @@ class Blocks(Layout):
             here = j[some].view(1, 1, -1, 1, S).expand(*index.shape[:-1], -1)
             found.append(torch.where(index < 0, -1, here.gather(-1, index.clamp_min(0))))
         return self.unrows(torch.cat(found, 2))
+
+    def _age(self, some: slice, dtype: torch.dtype) -> Float[Tensor, "c L S"]:
+        """What the ranking takes off older keys, in some blocks."""
+        age = nb.penalty(self._ahead, dtype)
+        if not self.g:
+            return age.unsqueeze(0)
+        start = self.offset + self.L * torch.arange(self.C, device=age.device)[some]
+        p = start.view(-1, 1, 1) + torch.arange(self.L, device=age.device).view(1, -1, 1)
+        front = nb.penalty(p - torch.arange(self.g, device=age.device), dtype)
+        return torch.cat([front, age.expand(len(p), -1, -1)], -1)
 
 
 def windowed(flock: Flock) -> Float[Tensor, "B H N e"]:

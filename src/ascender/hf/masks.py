@@ -15,7 +15,7 @@ def understood(mask: Tensor | None, N: int, M: int, causal: bool) -> dict[str, A
     """A mask (B, 1 or H, N, M), bool (True = may attend) or added to scores, as what asc_attention
     takes: causal, window, mask, other. No mask: all, or all before where the model is causal."""
     if mask is None:
-        return {"causal": causal and N > 1}
+        return {"causal": causal}
     known = getattr(mask, "_understood", None)  # a mask goes through many layers
     if known is None:
         known = _read(mask, N, M)
@@ -30,6 +30,8 @@ def _read(mask: Tensor, N: int, M: int) -> dict[str, Any]:
     if mask.dtype != torch.bool:
         mask, other = _as_bool(mask)
         kinds = {"mask": mask, "other": other}
+    if N == 1:  # the newest token: nothing comes after it
+        return {**kinds, "causal": True}
     if mask.shape[-2] == 1:
         return kinds
     plain = mask.expand(-1, -1, N, -1)
@@ -43,7 +45,7 @@ def _read(mask: Tensor, N: int, M: int) -> dict[str, Any]:
         same = Visibility(vis.p, vis.j, causal=causal, window=window, mask=padding).visible
         if torch.equal(same.expand_as(plain), plain):
             return {**kinds, "causal": causal, "window": window, "mask": padding}
-    return kinds
+    return {**kinds, "causal": causal}
 
 
 def _as_bool(mask: Tensor) -> tuple[Tensor, Tensor | None]:
