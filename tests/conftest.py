@@ -15,14 +15,14 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("few")
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-def device(request):
-    if request.param == "cuda" and not torch.cuda.is_available():
-        pytest.skip("no GPU here")
-    return request.param
+def pytest_addoption(parser):
+    parser.addoption("--cuda", action="store_true", help="collect the tests of CUDA, GPU or not")
 
 
-@pytest.fixture
-def unchecked(monkeypatch):
-    """As a user has it: without the shape checker, whose own errors would come first."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+def pytest_generate_tests(metafunc):
+    """`device`: the CPU; CUDA too where there is a GPU, so that nothing is skipped without one."""
+    if "device" in metafunc.fixturenames:
+        devices = ["cpu"]
+        if torch.cuda.is_available() or metafunc.config.getoption("cuda"):
+            devices.append(pytest.param("cuda", marks=pytest.mark.cuda))
+        metafunc.parametrize("device", devices)
