@@ -58,6 +58,8 @@ def test_whatever_it_is_loaded_by(tmp_path):
         tmp_path, attn_implementation="eager", output_loading_info=True
     )
     assert not info["unexpected_keys"]
+    named = type(model).from_pretrained(pretrained_model_name_or_path=tmp_path)
+    assert torch.equal(logits(named, inputs("llama")), wanted)
     assert torch.equal(logits(back, inputs("llama")), wanted)
     assert (record(back).layers, record(back).train) == ([1], "all")
     assert all(p.requires_grad for p in back.parameters())

@@ -48,7 +48,10 @@ def install() -> None:
             return save(self, *args, **options)
 
     @functools.wraps(load)
-    def from_pretrained(cls: Any, name: Any, *args: Any, **options: Any) -> Any:
+    def from_pretrained(
+        cls: Any, pretrained_model_name_or_path: Any, *args: Any, **options: Any
+    ) -> Any:
+        name = pretrained_model_name_or_path
         if not _is_retrofitted(name, options):
             return load(cls, name, *args, **options)
         if getattr(options.get("config"), "_attn_implementation", NAME) == NAME:
