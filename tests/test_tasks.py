@@ -94,3 +94,24 @@ def test_unknown_names_list_the_nearest():
 def test_every_name_has_a_class():
     for name in TASKS:
         assert kind_of(name).__doc__
+
+
+def test_an_example_is_displayed(made):
+    """What a task shows fits its example: a name, picture and group a token, a name a class."""
+    one = next(iter(made.held("test", 1)))
+    N, seen = next(iter(one.inputs.values())).shape[1], made.display(one)
+    assert seen.tokens is None or (len(seen.tokens) == N and all(seen.tokens))
+    assert len(seen.classes) in (0, made.num_labels, made.vocab_size)
+    told = one.labels[0].flatten()
+    assert not seen.classes or int(told.max()) < len(seen.classes)
+    if seen.images is not None:
+        assert len(seen.images) == N
+        assert seen.images.min() >= 0
+        assert 0.5 < seen.images.max() <= 1
+    if seen.grid is not None:
+        assert seen.grid[0] * seen.grid[1] == N
+    groups = made.clusters(one)
+    assert (seen.groups is None) == (groups is None)
+    if groups is not None:
+        assert seen.groups == groups[0].tolist()
+        assert max(seen.groups) < len(seen.group_names)

@@ -54,6 +54,21 @@ def test_patches_are_the_pixels_of_their_square(folder):
         task("mnist", patch=5, data_dir=str(folder))
 
 
+@pytest.mark.parametrize("name", ["mnist", "cifar10", "lra-image"])
+def test_displayed_cells_make_up_the_picture(folder, name):
+    """Laid out on their grid, the tokens' pictures are the image of the file."""
+    made = task(name, data_dir=str(folder))
+    one = list(made.held("test", 1))[3]
+    seen, (rows, cols) = made.display(one), made.display(one).grid
+    cells = np.rint(seen.images * 255).reshape(rows, cols, *seen.images.shape[1:])
+    whole = np.concatenate(np.concatenate(cells, 1), 1)
+    image = made.parts["test"][0][3].astype(float)
+    if name == "lra-image":
+        image = np.rint(image @ [0.299, 0.587, 0.114])
+    assert np.array_equal(whole, image.squeeze())
+    assert seen.classes[int(one.labels[0])] == made.classes[3 if name == "mnist" else 5]
+
+
 def test_cifar_is_red_green_blue_and_grey(folder):
     made = task("lra-image", data_dir=str(folder))
     batch = next(made.held("test", 3))

@@ -328,6 +328,26 @@ def test_an_example_of_a_task():
         of_task(task("distinct"), -1)
 
 
+def test_what_should_come_out_is_among_what_is_told():
+    """Of a task's example, and of a text: there it is the next token, whatever the class of the
+    model is called."""
+    made = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(vocab_size=259, n_embd=16, n_layer=1, n_head=2, n_positions=32)
+    ).eval()
+    told = data_of(view(made, tokenizer(), "boids").html)["models"][0]["outcome"]
+    assert told["next"]
+    assert told["meant"] == [*b"oids", None]
+    for row, due in zip(told["rows"], told["meant"], strict=True):
+        assert due is None or due in row["ids"]
+    assert [told["names"][str(due)] for due in told["meant"][:4]] == list("oids")
+    assert of_task(task("distinct"), 0).meant == [
+        task("distinct").held("test", 1).__next__().labels
+    ]
+    recall = of_task(task("recall"), 0)
+    at = next(i for i, due in enumerate(recall.meant) if due is not None)
+    assert recall.tokens[at + 1] == recall.display.classes[recall.meant[at]]  # told a row before
+
+
 # The command
 
 

@@ -62,6 +62,8 @@ class Reader:
         n, m = blob["n"], blob["m"]
         if blob["t"] == "f4":
             return np.array(struct.unpack(f"<{n * m}f", raw)).reshape(n, m)
+        if blob["t"] == "u1":
+            return np.array(list(raw)).reshape(n, m)
         if blob["t"] == "b1":
             line = -(-m // 8)
             return np.array(

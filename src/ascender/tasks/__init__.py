@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from ascender.names import check_options, lookup
-from ascender.tasks.base import Batch, Drawn, Graded, Stored, Task
+from ascender.tasks.base import Batch, Display, Drawn, Graded, Stored, Task
 
 # name: (where it is, options that the name stands for)
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -56,7 +56,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "citeseer": ("citations:Citations", {"name": "citeseer"}),
 }  # fmt: skip
 
-__all__ = ["TASKS", "Batch", "Drawn", "Graded", "Stored", "Task", "kind_of", "task"]
+__all__ = ["TASKS", "Batch", "Display", "Drawn", "Graded", "Stored", "Task", "kind_of", "task"]
 
 
 def kind_of(name: str) -> type[Task]:

@@ -80,6 +80,24 @@ class Graded:
     meant: Sequence[Any] = ()
 
 
+@dataclass(frozen=True)
+class Display:
+    """How people see one example: a page shows what is given, and plain tokens otherwise.
+
+    tokens  a name for each                          classes      names of the classes
+    groups  the true one of each token, −100: none   group_names  what they are called
+    images  a picture of each token, (N, h, w) or (N, h, w, 3) in [0, 1]
+    grid    (rows, columns) where the tokens' pictures are the cells of one picture
+    """
+
+    tokens: Sequence[str] | None = None
+    classes: Sequence[str] = ()
+    groups: Sequence[int] | None = None
+    group_names: Sequence[str] = ()
+    images: Float[np.ndarray, "N h w ..."] | None = None
+    grid: tuple[int, int] | None = None
+
+
 class Task(ABC):
     """Data, head, metric and floor under one name.
 
@@ -173,6 +191,11 @@ class Task(ABC):
         """The true group of every token, −100 where it has none: what a clustering should find.
         None: the task knows of no groups."""
         return None
+
+    def display(self, one: Batch) -> Display:
+        """How people see it: a batch of one example."""
+        groups = self.clusters(one)
+        return Display(groups=None if groups is None else groups[0].tolist())
 
     def summary(self, told: Sequence[Any], meant: Sequence[Any]) -> dict[str, float]:
         """More metrics than the mean score, where the field reports them: F1, …"""

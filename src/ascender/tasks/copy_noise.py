@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from ascender.tasks.base import IGNORED, Batch, Drawn
+from ascender.tasks.base import IGNORED, Batch, Display, Drawn
 
 NOISE, GO, FIRST = 0, 1, 2  # then the symbols
 
@@ -64,8 +64,15 @@ class CopyNoise(Drawn):
     def floor(self) -> float:
         return 1 / self.symbols
 
+    def display(self, one: Batch) -> Display:
+        return Display([self.names[i] for i in one.inputs["input_ids"][0].tolist()], self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """Tokens as people read them."""
+        return [".", "|", *(chr(ord("a") + s) for s in range(self.symbols))]
+
     def example(self) -> str:
         one = self.draw(np.random.default_rng(0), 1)
-        names = [".", "|", *(chr(ord("a") + s) for s in range(self.symbols))]
-        text = "".join(names[i] for i in one.inputs["input_ids"][0].tolist())
+        text = "".join(self.names[i] for i in one.inputs["input_ids"][0].tolist())
         return f"{text[: self.noise]} → {text[self.noise + 1 :]}"

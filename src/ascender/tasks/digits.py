@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ascender.neighbours import grid
-from ascender.tasks.base import Batch, Stored, commonest
+from ascender.tasks.base import Batch, Display, Stored, commonest
 
 SIDE = 8
 SHADES = " .:-=+*#%@"
@@ -71,6 +71,10 @@ class Digits(Stored):
         at = self.where[split][which]
         ids, labels = torch.from_numpy(self.images[at]), torch.from_numpy(self.digits[at])
         return Batch({"input_ids": ids}, labels, torch.zeros(len(at), dtype=torch.long))
+
+    def display(self, one: Batch) -> Display:
+        image = one.inputs["input_ids"][0].numpy() / 16
+        return Display(images=image[:, None, None], grid=(SIDE, SIDE))
 
     @property
     def floor(self) -> float:

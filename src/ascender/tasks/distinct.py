@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from ascender.tasks.base import Batch, Drawn
+from ascender.tasks.base import Batch, Display, Drawn
 
 
 class Distinct(Drawn):
@@ -52,6 +52,9 @@ class Distinct(Drawn):
         level = (c - 1) * len(self.levels) // most
         return Batch({"vectors": torch.from_numpy(x)}, torch.from_numpy(c - 1),
                      torch.from_numpy(level))  # fmt: skip
+
+    def display(self, one: Batch) -> Display:
+        return Display(classes=[str(c + 1) for c in range(self.num_labels)])
 
     @property
     def floor(self) -> float:

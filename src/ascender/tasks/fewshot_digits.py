@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ascender.tasks.base import IGNORED, SPLITS, Batch, Drawn, check_split
+from ascender.tasks.base import IGNORED, SPLITS, Batch, Display, Drawn, check_split
 from ascender.tasks.digits import SHADES, SIDE, load_digits, parts
 
 TEN = 10
@@ -115,6 +115,17 @@ class FewShotDigits(Drawn):
         """Which digit every image shows, the query's too."""
         x = batch.inputs["vectors"].numpy()
         return torch.tensor([[int(self.digit[image.tobytes()]) for image in row] for row in x])
+
+    def display(self, one: Batch) -> Display:
+        """Images under the names they are given; their groups are the digits."""
+        names = [str(w + 1) for w in range(self.ways)]
+        told = ["·", *names, "?"]
+        images = one.inputs["vectors"][0].reshape(-1, SIDE, SIDE).numpy()
+        return Display(
+            tokens=[told[i] for i in one.inputs["input_ids"][0].tolist()], classes=names,
+            groups=self.clusters(one)[0].tolist(), group_names=[str(d) for d in range(TEN)],
+            images=images,
+        )  # fmt: skip
 
     @property
     def floor(self) -> float:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ascender.tasks.base import IGNORED, Batch, Drawn
+from ascender.tasks.base import IGNORED, Batch, Display, Drawn
 
 
 class Grouping(Drawn):
@@ -76,6 +76,20 @@ class Grouping(Drawn):
         """The true cluster of every token, those that carry its name too."""
         return torch.where(batch.labels == IGNORED, batch.inputs["input_ids"] - 1, batch.labels)
 
+    def display(self, one: Batch) -> Display:
+        """The names that tokens carry; · for the others."""
+        ids = one.inputs["input_ids"][0].tolist()
+        names = [self.called(c) for c in range(self.num_labels)]
+        return Display(
+            tokens=[names[i - 1] if i else "·" for i in ids], classes=names,
+            groups=self.clusters(one)[0].tolist(), group_names=names,
+        )  # fmt: skip
+
+    @staticmethod
+    def called(cluster: int) -> str:
+        """A, B, …, Z, then by number."""
+        return chr(ord("A") + cluster) if cluster < 26 else str(cluster)
+
     @property
     def floor(self) -> float:
         return 1 / self.num_labels
@@ -83,12 +97,12 @@ class Grouping(Drawn):
     def example(self) -> str:
         one = self.draw(np.random.default_rng(0), 1)
         x, ids = one.inputs["vectors"][0].tolist(), one.inputs["input_ids"][0].tolist()
-        name = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
         belongs = self.clusters(one)[0].tolist()
         first = next(i for i, carried in enumerate(ids) if carried)
         rows = []
         for i in [first, *(i for i in range(7) if i != first)]:
-            told = f"{name[belongs[i]]} (told)" if ids[i] else f"? → {name[belongs[i]]}"
+            name = self.called(belongs[i])
+            told = f"{name} (told)" if ids[i] else f"? → {name}"
             rows.append(" ".join(f"{v:5.1f}" for v in x[i][:8]) + f" …  {told}")
         told = sum(carried > 0 for carried in ids)
         return "\n".join(rows) + f"\n… {self.length} rows, {told} clusters"

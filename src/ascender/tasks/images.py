@@ -18,7 +18,7 @@ from jaxtyping import Int, UInt8
 
 from ascender.names import lookup
 from ascender.neighbours import grid
-from ascender.tasks.base import Batch, Stored, commonest
+from ascender.tasks.base import Batch, Display, Stored, commonest
 
 
 class Source(NamedTuple):
@@ -190,6 +190,13 @@ class Patches(Images):
         level = torch.zeros(n, dtype=torch.long)
         return Batch({"vectors": vectors}, torch.from_numpy(labels), level)
 
+    def display(self, one: Batch) -> Display:
+        p, across = self.patch, self.side // self.patch
+        images = (one.inputs["vectors"][0].numpy() + 1) / 2
+        c = images.shape[1] // p**2
+        shape = (across**2, p, p) if c == 1 else (across**2, p, p, c)
+        return Display(classes=self.classes, images=images.reshape(shape), grid=(across, across))
+
 
 class Pixels(Images):
     """What is in the picture, pixel by pixel? CIFAR-10 in 256 greys, 32 × 32 = 1024 tokens (the
@@ -219,3 +226,7 @@ class Pixels(Images):
         grey = np.rint(images @ weights).astype(np.int64).reshape(len(images), -1)
         level = torch.zeros(len(images), dtype=torch.long)
         return Batch({"input_ids": torch.from_numpy(grey)}, torch.from_numpy(labels), level)
+
+    def display(self, one: Batch) -> Display:
+        images = one.inputs["input_ids"][0].numpy()[:, None, None] / 255
+        return Display(classes=self.classes, images=images, grid=(self.side, self.side))

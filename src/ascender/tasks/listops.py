@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from ascender.tasks.base import Batch, Drawn, commonest
+from ascender.tasks.base import Batch, Display, Drawn, commonest
 
 TOKENS = ("·", *"0123456789", "[MIN", "[MAX", "[MED", "[SM", "]")  # · fills up
 DIGIT, OPERATOR, END = 1, 11, 15
@@ -182,6 +182,9 @@ class ListOps(Drawn):
         inputs = {"input_ids": torch.from_numpy(ids[:, :longest].copy()),
                   "attention_mask": torch.from_numpy(mask.astype(np.int64))}  # fmt: skip
         return Batch(inputs, torch.from_numpy(value), torch.from_numpy(level))
+
+    def display(self, one: Batch) -> Display:
+        return Display(tokens=[TOKENS[i] for i in one.inputs["input_ids"][0].tolist()])
 
     @cached_property
     def floor(self) -> float:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from ascender.tasks.base import IGNORED, Batch, Drawn
+from ascender.tasks.base import IGNORED, Batch, Display, Drawn
 
 FIFTHS = 5
 
@@ -74,6 +74,10 @@ class Needle(Drawn):
         around = text[max(0, at - 6) : at + 8]
         return (f"{' '.join(text[:6])} … {' '.join(around)} … | {key} → {value}\n"
                 f"{self.length} tokens, the fact at {at}")  # fmt: skip
+
+    def display(self, one: Batch) -> Display:
+        names = [self.word(i) for i in range(self.vocab_size)]
+        return Display([names[i] for i in one.inputs["input_ids"][0].tolist()], names)
 
     def word(self, i: int) -> str:
         """A token as people read it: w a word of the filler, K a key, V a value."""

@@ -10,8 +10,9 @@ import torch
 from jaxtyping import Bool, Int
 
 from ascender.neighbours import grid
-from ascender.tasks.base import Batch, Drawn
+from ascender.tasks.base import Batch, Display, Drawn
 
+ANSWERS = ("not connected", "connected")
 SHADES, DOT = 8, 7  # 0: nothing, 2 … 6: a dash, 7: a dot
 CLEAR = 4  # pixels from one curve to another, and from a curve to itself
 BEND, TURN = 0.5, 0.4  # radians from dash to dash, at most: of the whole curve, of each dash
@@ -165,6 +166,12 @@ class Pathfinder(Drawn):
             dots(image, done, a, b, label[done])
         return todo[~good]
 
+    def display(self, one: Batch) -> Display:
+        image = one.inputs["input_ids"][0].numpy() / DOT
+        return Display(
+            classes=ANSWERS, images=image[:, None, None], grid=(self.side, self.side)
+        )  # fmt: skip
+
     @property
     def floor(self) -> float:
         return 0.5
@@ -172,8 +179,7 @@ class Pathfinder(Drawn):
     def example(self) -> str:
         one = self.draw(np.random.default_rng(0), 1)
         image = one.inputs["input_ids"][0].view(self.side, self.side).numpy()
-        told = "connected" if int(one.labels[0]) else "not connected"
-        return f"{braille(image)}\n→ {told}"
+        return f"{braille(image)}\n→ {ANSWERS[int(one.labels[0])]}"
 
 
 def dashed(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from ascender.tasks.base import IGNORED, Batch, Drawn
+from ascender.tasks.base import IGNORED, Batch, Display, Drawn
 
 
 class Recall(Drawn):
@@ -66,6 +66,14 @@ class Recall(Drawn):
         return Batch({"input_ids": torch.from_numpy(ids)}, torch.from_numpy(labels),
                      torch.from_numpy(level))  # fmt: skip
 
+    def display(self, one: Batch) -> Display:
+        names = [self.word(i) for i in range(self.vocab_size)]
+        return Display([names[i] for i in one.inputs["input_ids"][0].tolist()], names)
+
+    def word(self, i: int) -> str:
+        """A token as people read it: k a key, v a value."""
+        return f"k{i}" if i < self.keys else f"v{i - self.keys}"
+
     @property
     def floor(self) -> float:
         return 1 / self.keys
@@ -73,7 +81,7 @@ class Recall(Drawn):
     def example(self) -> str:
         one = self.draw(np.random.default_rng(0), 1)
         ids, due = one.inputs["input_ids"][0].tolist(), (one.labels[0] != IGNORED).tolist()
-        word = [f"k{i}" if i < self.keys else f"v{i - self.keys}" for i in ids]
+        word = [self.word(i) for i in ids]
         P = self.pairs[int(one.level[0])]
         told = [f"[{w}]" if d else w for w, d in zip(word, due, strict=True)]
         return "\n".join(

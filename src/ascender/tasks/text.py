@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ascender.tasks.base import Batch, Stored, commonest, padded
+from ascender.tasks.base import Batch, Display, Stored, commonest, padded
 from ascender.tasks.metrics import more
 from ascender.tasks.rows import parted
 
@@ -182,6 +182,9 @@ class TextClasses(Stored):
     def labels(self, some: Sequence[Example]) -> Tensor:
         kind = torch.float32 if self.num_labels == 1 else torch.int64
         return torch.tensor([example.label for example in some]).to(kind)
+
+    def display(self, one: Batch) -> Display:
+        return Display(classes=[self.said[c] for c in range(self.num_labels)] if self.said else ())
 
     @property
     def floor(self) -> float:

@@ -14,7 +14,9 @@ from ascender.insight.page.pack import Blobs
 from ascender.insight.page.words import SHORTCUTS, words
 
 HERE = Path(__file__).parent
-SCRIPTS = ("numbers.js", "pen.js", "matrix.js", "row.js", "flock.js", "whatif.js", "page.js")
+SCRIPTS = (
+    "numbers.js", "pen.js", "matrix.js", "row.js", "flock.js", "whatif.js", "task.js", "page.js",
+)  # fmt: skip
 TALL = 900  # of a page inside a notebook
 
 

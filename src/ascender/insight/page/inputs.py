@@ -9,18 +9,22 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from ascender.tasks import Task
+from ascender.tasks import Display, Task
+from ascender.tasks.base import IGNORED
 
 
 @dataclass(frozen=True)
 class Input:
-    """One sequence: what forward takes, a label for each token, what should come out (task), and
+    """One sequence: what forward takes, a name for each token, what should come out (a class or
+    number of the whole, or of every token; None: nothing is asked there), how a task shows it, and
     remarks for the page: (word of words.py, values)."""
 
     inputs: dict[str, Tensor]
     tokens: list[str]
-    meant: str | None = None
+    meant: list[float | None] | None = None
+    display: Display = field(default_factory=Display)
     remarks: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
 
@@ -52,7 +56,8 @@ def of_text(model: nn.Module, tokenizer: Any, text: str, first: int | None = Non
     if getattr(config, "is_encoder_decoder", False):  # the encoder is shown
         start = config.decoder_start_token_id or 0
         known["decoder_input_ids"] = torch.tensor([[start]])
-    return Input(known, read, remarks=remarks)
+    ids = known["input_ids"][0].tolist()
+    return Input(known, read, [*ids[1:], None] if tells_next(model) else None, remarks=remarks)
 
 
 def of_task(task: Task, index: int) -> Input:
@@ -81,16 +86,34 @@ def _of_batch(task: Task, batch: Any) -> Input:
                 for n, t in given.items()
             }
             N = real
+    shown = task.display(batch)
     ids = given.get("input_ids")
-    if ids is None:
+    if shown.tokens is not None:
+        tokens = list(shown.tokens)[:N]
+    elif ids is None:
         tokens = [str(i) for i in range(N)]
     elif task.tokenizer is not None:
         tokens = pieces(task.tokenizer, ids[0].tolist())
     else:
         tokens = [str(i) for i in ids[0].tolist()]
-    labels = batch.labels[0]
-    meant = f"{labels.item():g}" if labels.ndim == 0 else None
-    return Input(given, tokens, meant)
+    return Input(given, tokens, _meant(task, batch.labels[0], N), shown)
+
+
+def _meant(task: Task, labels: Tensor, N: int) -> list[float | None] | None:
+    """Beside the row that should tell it: of a causal model, the row before."""
+    if labels.ndim == 0:
+        return [labels.item()]
+    if task.head not in ("token", "causal"):
+        return None
+    found = [None if label == IGNORED else label for label in labels[:N].tolist()]
+    return [*found[1:], None] if task.head == "causal" else found
+
+
+def tells_next(model: Any) -> bool:
+    """Whether a row of its output is about the next token."""
+    kinds = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
+    own = bool(getattr(getattr(model, "config", None), "is_decoder", False))
+    return own or type(model).__name__ in kinds or "CausalLM" in type(model).__name__
 
 
 def _places(model: nn.Module) -> int | None:

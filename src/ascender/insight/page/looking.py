@@ -11,13 +11,15 @@ from torch import nn
 
 from ascender.insight.capture import Layer, has_rules, muted, watching
 from ascender.insight.page.data import layer_data, numbers
-from ascender.insight.page.inputs import Input, piece, to
+from ascender.insight.page.inputs import Input, piece, tells_next, to
 from ascender.insight.page.memory import check_memory
 from ascender.insight.page.outcome import outcome, said
 from ascender.insight.page.pack import Blobs
 from ascender.insight.page.plane import Planes
 from ascender.insight.page.pooling import Pooling
+from ascender.insight.page.showing import shown
 from ascender.rules import RULES
+from ascender.tasks import Display
 
 KEPT = 3_000_000  # weights of muted passes that are written out; of more, only how far they move
 MUTED: dict[str, tuple[str, ...]] = {**{rule: (rule,) for rule in RULES}, "all": RULES}
@@ -69,12 +71,16 @@ def look(
             with muted(model, *rules):
                 runs[f"no_{label}"] = said(passing(model, inputs, changed.take), pooling.lasts)
             mutes[label] = changed.data
-    shifted = bool(getattr(kind, "is_decoder", False)) or "CausalLM" in type(model).__name__
+    meant = what.meant
+    if meant is not None and len(meant) == N:
+        meant = [meant[i] for i in pooling.lasts]
+    names = _names(model, tokenizer, what.display)
+    said_of = outcome(runs, names, tells_next(model), meant)
     return {
         "name": name, "tokens": pooling.labels(what.tokens), "of": N, "pool": pooling.size,
-        "meant": what.meant, "remarks": [*what.remarks, *seen.remarks(model)],
+        "remarks": [*what.remarks, *seen.remarks(model)],
         "rules": seen.ruled, "layers": seen.layers, "flock": seen.planes.data(blobs),
-        "mutes": mutes, "outcome": outcome(runs, _names(model, tokenizer), shifted),
+        "mutes": mutes, "outcome": said_of, **shown(what.display, pooling, blobs),
     }  # fmt: skip
 
 
@@ -141,16 +147,24 @@ class _Changed:
         ])  # fmt: skip
 
 
-def _names(model: Any, tokenizer: Any) -> Callable[[int], str]:
-    """What a class of the output is called: a token, or the config's label."""
+def _names(model: Any, tokenizer: Any, display: Display) -> Callable[[int], str]:
+    """What a class of the output is called: by the task, a token, or the config's label."""
     config = getattr(model, "config", None)
     labels: dict[int, str] = getattr(config, "id2label", None) or {}
-    words = type(model).__name__.endswith("LM") and tokenizer is not None
+    words = _tells_tokens(model) and tokenizer is not None
 
     def name(c: int) -> str:
+        if c < len(display.classes):
+            return display.classes[c]
         if words:
             return piece(tokenizer, tokenizer.convert_ids_to_tokens(c))
         label = str(labels.get(c, c))
         return str(c) if label == f"LABEL_{c}" else label
 
     return name
+
+
+def _tells_tokens(model: Any) -> bool:
+    """Whether its classes are tokens: it has a head over its vocabulary."""
+    head = getattr(model, "get_output_embeddings", lambda: None)()
+    return head is not None or type(model).__name__.endswith("LM")

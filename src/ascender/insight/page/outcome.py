@@ -6,7 +6,7 @@ entries: the likeliest by any of the runs, with their probability in each
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,16 +40,21 @@ def said(output: Any, places: np.ndarray) -> dict[str, Tensor]:
 
 
 def outcome(
-    runs: dict[str, dict[str, Tensor]], name_of: Callable[[int], str], shifted: bool
-) -> dict[str, Any] | None:
-    """Runs by name, the first as the model is. `shifted`: a row tells the next token."""
+    runs: dict[str, dict[str, Tensor]], name_of: Callable[[int], str], shifted: bool,
+    meant: Sequence[float | None] | None = None,
+) -> dict[str, Any] | None:  # fmt: skip
+    """Runs by name, the first as the model is. `shifted`: a row tells the next token. `meant`:
+    what each row should tell, a class or a number."""
     first = next(iter(runs.values()))
     if "logits" in first:
         logits = torch.stack([run["logits"] for run in runs.values()])
-        return {**_probabilities(logits, name_of), "runs": list(runs), "next": shifted}
+        due = _due(meant, logits.shape[1])
+        told = _probabilities(logits, name_of, due)
+        return {**told, "runs": list(runs), "next": shifted, "meant": due}
     if "number" in first:
         values = [[_short(x) for x in numbers(run["number"])[:, 0]] for run in runs.values()]
-        return {"kind": "number", "runs": list(runs), "values": values}
+        return {"kind": "number", "runs": list(runs), "values": values,
+                "meant": _due(meant, len(values[0]))}  # fmt: skip
     if "states" in first:
         states = [run["states"] for run in runs.values()]
         moved = [_moved(states[0], y) for y in states]
@@ -57,15 +62,25 @@ def outcome(
     return None
 
 
-def _probabilities(logits: Tensor, name_of: Callable[[int], str]) -> dict[str, Any]:
-    """logits (runs, rows, classes)."""
+def _due(meant: Sequence[float | None] | None, rows: int) -> list[float | None] | None:
+    """None where what is meant is not of these rows."""
+    if meant is None or len(meant) != rows or all(one is None for one in meant):
+        return None
+    return list(meant)
+
+
+def _probabilities(
+    logits: Tensor, name_of: Callable[[int], str], meant: Sequence[float | None] | None
+) -> dict[str, Any]:
+    """logits (runs, rows, classes); what is meant is among the entries of its row."""
     p = torch.softmax(logits, -1)
     best = p[0].topk(min(BEST, p.shape[-1]), -1).indices
     firsts = p.argmax(-1).T
     names: dict[int, str] = {}
     rows = []
     for i in range(p.shape[1]):
-        ids = list(dict.fromkeys([*best[i].tolist(), *firsts[i].tolist()]))
+        due = [] if meant is None or meant[i] is None else [meant[i]]
+        ids = [int(c) for c in dict.fromkeys([*best[i].tolist(), *firsts[i].tolist(), *due])]
         names |= {c: name_of(c) for c in ids if c not in names}
         rows.append({"ids": ids, "p": [[_short(x) for x in run] for run in p[:, i, ids].tolist()]})
     log_p = torch.log_softmax(logits, -1)

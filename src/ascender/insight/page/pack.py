@@ -1,7 +1,8 @@
 """Arrays as text in a page: small, and exact to the digits that are shown.
 
     i3  whole numbers of 24 bits and one scale a row: |x − x̂| ≤ 2⁻²⁴ max|row|
-    i2  the same with 16 bits        f4  float32        u2  indices, 65535 = none        b1  bits
+    i2  the same with 16 bits        f4  float32        u2  indices, 65535 = none
+    b1  bits                         u1  bytes
 
 Numbers of more than one byte are written a byte plane after the other (all low bytes, …), which
 deflates better; whatever saves a tenth that way is deflated. Equal arrays are written once.
@@ -63,6 +64,8 @@ def _bytes(x: np.ndarray, kind: str) -> bytes:
         return x.astype("<f4").tobytes()
     if kind == "b1":
         return np.packbits(x.astype(bool), axis=-1, bitorder="little").tobytes()
+    if kind == "u1":
+        return x.astype(np.uint8).tobytes()
     if kind == "u2":
         return _planes(x.astype(np.int64), 2)
     scale, whole = fixed(x, kind)

@@ -83,7 +83,12 @@ const FlockView = {
     const r = N > 200 ? 2.2 : 3.6;
     for (let i = 0; i < N; i++) {
       const chosen = i === me, mate = mates.has(i);
-      pen.circle(px(i), py(i), chosen ? r + 2.4 : r, { fill: chosen ? ink.accent : mate ? ink.text : ink.soft, stroke: ink.card, lw: 1 });
+      const look = N <= 160 ? face(model, i) : null, g = groupOf(model, i), side = chosen ? 26 : 17;
+      if (look) {
+        pen.image(() => look, px(i) - side / 2, py(i) - side / 2, side, side);
+        pen.rect(px(i) - side / 2, py(i) - side / 2, side, side, { stroke: chosen ? ink.accent : g?.colour ?? (mate ? ink.text : ink.line), lw: chosen ? 3 : 2 });
+      } else if (g) pen.circle(px(i), py(i), chosen ? r + 3 : r + 1, { fill: g.colour, stroke: chosen ? ink.accent : mate ? ink.text : ink.card, lw: chosen ? 3 : mate ? 1.5 : 1 });
+      else pen.circle(px(i), py(i), chosen ? r + 2.4 : r, { fill: chosen ? ink.accent : mate ? ink.text : ink.soft, stroke: ink.card, lw: 1 });
       hits.push({ x: px(i) - 9, y: py(i) - 9, w: 18, h: 18, on: () => ({ kind: "token", i }) });
     }
     if (S.flock.has("names")) this.names(pen, model, [me, ...mates, ...(N <= 160 ? model.tokens.keys() : [])], px, py, room, tall);
@@ -91,6 +96,7 @@ const FlockView = {
     const facts = [`${W.layer} ${f.layer}`, `${W.head} ${h}`, say("plane", { share: (100 * f.share).toFixed(0) }), say("turned", { share: (100 * f.turn).toFixed(0) })];
     y += flow(pen, facts.map((text) => ({ text, fill: ink.soft })), 0, y, room, 11);
     y += flow(pen, [{ text: W.headings, dot: RULE.align }, { text: W.centres, dot: RULE.coh }, { text: W.crowd, dot: RULE.sep }, { text: W.is_near, dot: ink.accent }], 0, y + 8, room, 11) + 8;
+    if (model.groups) y += flow(pen, [{ text: `${W.group}:`, fill: ink.soft }, ...Object.entries(model.groups.names).map(([g, text]) => ({ text, dot: groupColour(Number(g)) }))], 0, y + 8, room, 11) + 8;
     return { height: y + 4, hits };
   },
   names(pen, model, order, px, py, room, tall) {
@@ -99,7 +105,8 @@ const FlockView = {
       if (seen.has(i)) continue;
       seen.add(i);
       const text = fit(label(model.tokens[i]), 90, 10.5), w = width(text, 10.5) + 4;
-      for (const [dx, dy] of [[7, 4], [-w - 5, 4], [-w / 2, -8], [-w / 2, 16]]) {
+      const off = face(model, i) ? (i === S.row ? 16 : 11) : 7; // beside a picture, not on it
+      for (const [dx, dy] of [[off, 4], [-w - off + 2, 4], [-w / 2, -off - 1], [-w / 2, off + 9]]) {
         const b = [px(i) + dx, py(i) + dy - 10, w, 13];
         if (b[0] < 2 || b[0] + w > room - 2 || b[1] < 2 || b[1] + 13 > tall - 2) continue;
         if (taken.some((t) => b[0] < t[0] + t[2] && t[0] < b[0] + b[2] && b[1] < t[1] + t[3] && t[1] < b[1] + b[3])) continue;
@@ -110,13 +117,13 @@ const FlockView = {
     }
   },
   csv() {
-    const out = [["model", "layer", "head", "i", "token", "x", "y", "centre_x", "centre_y", "heading_x", "heading_y", "rho", "neighbours"]];
+    const out = [["model", "layer", "head", "i", "token", "x", "y", "centre_x", "centre_y", "heading_x", "heading_y", "rho", "neighbours", "group"]];
     for (const model of D.models)
       for (let l = 0; l < model.flock.length; l++) {
         const f = standing(model, l, S.head);
         for (let i = 0; f && i < model.N; i++) {
           const near = [...f.near.a.slice(i * f.near.m, (i + 1) * f.near.m)].filter((j) => j !== NONE);
-          out.push([model.name, l, S.head, i, model.tokens[i], f.z[2 * i], f.z[2 * i + 1], f.c[2 * i], f.c[2 * i + 1], f.u[2 * i], f.u[2 * i + 1], f.rho[i], near.join(" ")]);
+          out.push([model.name, l, S.head, i, model.tokens[i], f.z[2 * i], f.z[2 * i + 1], f.c[2 * i], f.c[2 * i + 1], f.u[2 * i], f.u[2 * i + 1], f.rho[i], near.join(" "), groupOf(model, i)?.name ?? ""]);
         }
       }
     return out;

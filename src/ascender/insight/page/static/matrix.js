@@ -2,7 +2,7 @@
 const thumbs = new Map(), SMALL = 40;
 
 function small(model, l, h) {
-  const key = `${model.at}/${l}/${h}`;
+  const key = `${model.at}/${l}/${h}/${S.order}`, order = orderOf(model), at = order ? inverse(order) : null;
   if (thumbs.has(key)) return thumbs.get(key);
   const made = headOf(model, l, h), N = model.N, T = Math.min(N, SMALL), found = { T, top: made.top };
   for (const name of ALL) {
@@ -10,7 +10,7 @@ function small(model, l, h) {
     for (let i = 0; i < N; i++)
       for (let j = 0; j < N; j++) {
         if (!made.V[i * N + j]) continue;
-        const e = Math.floor((i * T) / N) * T + Math.floor((j * T) / N);
+        const e = Math.floor(((at ? at[i] : i) * T) / N) * T + Math.floor(((at ? at[j] : j) * T) / N);
         out[e] += made[name][i * N + j];
         n[e]++;
       }
@@ -60,20 +60,35 @@ function matrix(pen, model, made, values, o) {
   const { x, y, size, name, scale, sign, root, hits, V = made.V } = o, N = model.N;
   const cell = size / N, named = o.named, s = size, px = x + o.left, py = y + 20;
   pen.text(name, px, y + 12, { size: 12, weight: 600 });
-  pen.image(() => picture(`${model.at}/${S.layer}/${S.head}/${o.key}`, values, V, N, scale, sign, root), px, py, s, s);
+  const order = orderOf(model), place = order ? inverse(order) : null, at = (i) => (place ? place[i] : i), of = (x) => (order ? order[x] : x);
+  const turned = (a) => (order ? reordered(a, order, N) : a);
+  pen.image(() => picture(`${model.at}/${S.layer}/${S.head}/${o.key}/${S.order}`, () => turned(values()), turned(V), N, scale, sign, root), px, py, s, s);
   pen.rect(px, py, s, s, { stroke: ink.line });
   const step = named ? 1 : Math.max(1, Math.ceil(N / 6 / 8) * 8);
-  for (let i = 0; i < N; i += step) {
-    const chosen = i === S.row, fill = chosen ? ink.accent : ink.soft, weight = chosen ? 700 : 400;
+  if (model.groups)
+    for (let x = 0; x < N; x++) {
+      const g = groupOf(model, of(x));
+      if (!g) continue;
+      pen.rect(px - 5, py + x * cell, 4, cell, { fill: g.colour });
+      pen.rect(px + x * cell, py - 5, cell, 4, { fill: g.colour });
+    }
+  const edge = model.groups ? 9 : 4;
+  for (let x = 0; x < N; x += step) {
+    const i = of(x), chosen = i === S.row, fill = chosen ? ink.accent : ink.soft, weight = chosen ? 700 : 400;
     const shown = named ? fit(label(model.tokens[i]), o.left - 6, Math.min(cell, 11)) : String(i);
-    const at = py + (i + 0.5) * cell + 3.5, font = named ? Math.min(cell, 11) : 9;
-    pen.text(shown, px - 4, at, { size: font, align: "right", fill, weight });
-    if (named) pen.text(fit(label(model.tokens[i]), o.under - 6, font), px + (i + 0.5) * cell + 3.5, py + s + 4, { size: font, align: "right", turn: -90, fill: ink.soft });
-    else pen.text(shown, px + (i + 0.5) * cell, py + s + 11, { size: 9, align: "center", fill: ink.soft });
+    const font = named ? Math.min(cell, 11) : 9, look = named ? face(model, i) : null, side = Math.min(cell, 20);
+    if (look) {
+      pen.image(() => look, px - edge - side, py + x * cell + (cell - side) / 2, side, side);
+      pen.image(() => look, px + x * cell + (cell - side) / 2, py + s + 3, side, side);
+      continue;
+    }
+    pen.text(shown, px - edge, py + (x + 0.5) * cell + 3.5, { size: font, align: "right", fill, weight });
+    if (named) pen.text(fit(label(model.tokens[i]), o.under - 6, font), px + (x + 0.5) * cell + 3.5, py + s + 4, { size: font, align: "right", turn: -90, fill: ink.soft });
+    else pen.text(shown, px + (x + 0.5) * cell, py + s + 11, { size: 9, align: "center", fill: ink.soft });
   }
-  pen.rect(px, py + S.row * cell, s, Math.max(cell, 1), { stroke: ink.accent, lw: 1, alpha: 0.8 });
-  hits.push({ x: px, y: py, w: s, h: s, on: (mx, my) => ({ kind: "cell", i: Math.min(N - 1, Math.floor(my / cell)), j: Math.min(N - 1, Math.floor(mx / cell)) }),
-    box: (i, j) => [px + j * cell, py + i * cell, cell] });
+  pen.rect(px, py + at(S.row) * cell, s, Math.max(cell, 1), { stroke: ink.accent, lw: 1, alpha: 0.8 });
+  hits.push({ x: px, y: py, w: s, h: s, on: (mx, my) => ({ kind: "cell", i: of(Math.min(N - 1, Math.floor(my / cell))), j: of(Math.min(N - 1, Math.floor(mx / cell))) }),
+    box: (i, j) => [px + at(j) * cell, py + at(i) * cell, cell] });
   return 20 + s + o.under;
 }
 
@@ -95,6 +110,7 @@ const MatrixView = {
     choose(box, "scale_of", [["head", W.this_head], ["all", W.all_heads]], "scale");
     choose(box, "colours", [["root", W.root], ["linear", W.linear]], "curve");
     choose(box, "rows_are", [["as", W.as_they_are], ["centred", W.centred]], "rows");
+    if (D.models.some((m) => m.groups)) choose(box, "order", [["as", W.as_they_come], ["group", W.by_group]], "order", idle);
     choose(box, "thumbs_show", present.map((t) => [t, W[t]]), "grid");
   },
   draw(pen, model, room) {
@@ -133,7 +149,7 @@ const MatrixView = {
     y += 6;
     for (let l = 0; l < L; l++)
       for (let h = 0; h < model.layers[l].heads.length; h++) {
-        const x = 30 + h * (t + 4), top = y + l * (t + 4), key = `${model.at}/${l}/${h}`, here = thumbs.get(key);
+        const x = 30 + h * (t + 4), top = y + l * (t + 4), key = `${model.at}/${l}/${h}/${S.order}`, here = thumbs.get(key);
         if (!h) pen.text(String(l), 22, top + t / 2 + 4, { size: 10, align: "right", fill: ink.soft });
         if (here) pen.image(() => picture(`${key}/small/${name}`, () => here[name], here.V, here.T, sign ? scale : here.most, sign, root), x, top, t, t);
         else pen.rect(x, top, t, t, { fill: ink.line, alpha: 0.4 });

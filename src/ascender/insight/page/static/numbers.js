@@ -21,6 +21,7 @@ function blob(i) {
   const bytes = b.bytes || bytesOf(b.d);
   const n = b.n, m = b.m, size = n * m;
   if (b.t === "f4") b.a = new Float32Array(bytes.buffer, bytes.byteOffset, size);
+  else if (b.t === "u1") b.a = bytes;
   else if (b.t === "b1") {
     const line = Math.ceil(m / 8);
     b.a = new Uint8Array(size);

@@ -2,7 +2,7 @@
 const VIEWS = [MatrixView, RowView, FlockView, WhatIfView];
 const $ = (id) => document.getElementById(id);
 const S = {
-  view: 0, layer: 0, head: 0, row: 0, col: null, pinned: false, terms: new Set(), grid: "weights", scale: "head", curve: "root", rows: "as",
+  view: 0, layer: 0, head: 0, row: 0, col: null, pinned: false, terms: new Set(), grid: "weights", scale: "head", curve: "root", rows: "as", order: "as",
   top: "16", links: "one", flock: new Set(["arrows", "centres", "halo", "names"]), mute: "align", where: "everywhere", t: 0, playing: false, hover: null,
 };
 const panes = [];
@@ -25,11 +25,11 @@ function field(box, word, tag) {
   return input;
 }
 
-function choose(box, word, options, key) {
+function choose(box, word, options, key, then = () => {}) {
   const select = field(box, word, "select");
   select.append(...options.map(([value, text]) => make("option", { value, textContent: text, selected: S[key] === value })));
   select.dataset.choose = key;
-  select.onchange = () => { S[key] = select.value; refresh(); };
+  select.onchange = () => { S[key] = select.value; then(); refresh(); };
 }
 
 function chips(box, word, options, on, flip) {
@@ -100,15 +100,6 @@ function pane(model) {
   return p;
 }
 
-function strip() {
-  const model = D.models[0];
-  model.tokens.forEach((token, i) => {
-    const b = make("button", { type: "button", className: "token", title: `${i}`, textContent: token.trim() ? token : "␣" });
-    b.onclick = () => go({ row: i });
-    $("tokens").append(b);
-  });
-}
-
 const clamp = (x, n) => ((x % n) + n) % n;
 
 function go(change) {
@@ -162,6 +153,8 @@ function paint() {
   [...$("tokens").children].forEach((b, i) => b.setAttribute("aria-current", i === S.row));
   const strip = $("tokens"), chosen = strip.children[S.row], below = chosen ? chosen.offsetTop - strip.offsetTop : 0;
   if (below < strip.scrollTop || below + chosen.offsetHeight > strip.scrollTop + strip.clientHeight) strip.scrollTop = below - 8;
+  showAnswers();
+  outline();
   for (const p of panes) within(p.model, () => {
     const room = Math.max(280, Math.floor(p.stage.clientWidth)), { height, hits } = view.draw(new NoPen(), p.model, room);
     for (const c of [p.canvas, p.over]) {

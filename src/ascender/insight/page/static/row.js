@@ -33,6 +33,7 @@ const RowView = {
     pen.text(fit(model.tokens[i] === String(i) ? `${W.token} ${i}` : `${W.token} ${i}: ${label(model.tokens[i])}`, room, 15), 0, y, { size: 15, weight: 600 });
     y += 22;
     y += flow(pen, rowFacts(made, i).map(([name, v]) => ({ text: `${W[name]} ${v}`, fill: ink.soft })), 0, y, room) + 4;
+    if (whole(model)) y = drawWhole(pen, model, made, i, room, y, hits);
     const legend = present.map((t) => ({ text: W[t], dot: RULE[t] }));
     legend.push({ text: W.sum, dot: ink.text });
     if (made.near) legend.push({ text: "◆ " + W.is_near, fill: ink.accent });
@@ -58,7 +59,10 @@ const RowView = {
     keys.forEach((j, line) => {
       const top = y, mid = top + 15, pinned = S.col === j;
       if (pinned) pen.rect(0, top, room, 22, { fill: ink.accent, alpha: 0.12 });
-      pen.text(fit(`${label(model.tokens[j])}`, left - 46, 12), left - 30, mid, { align: "right", weight: j === i ? 700 : 400 });
+      const look = face(model, j), g = groupOf(model, j), from = (look ? 22 : 0) + (g ? 8 : 0);
+      if (look) { pen.image(() => look, 2, top + 2, 18, 18); pen.rect(2, top + 2, 18, 18, { stroke: ink.line }); }
+      if (g) pen.rect(look ? 22 : 0, top + 2, 5, 18, { fill: g.colour });
+      pen.text(fit(`${label(model.tokens[j])}`, left - 46 - from, 12), left - 30, mid, { align: "right", weight: j === i ? 700 : 400 });
       if (model.tokens[j] !== String(j)) pen.text(String(j), left - 24, mid, { size: 9, fill: ink.soft });
       if (isNear(made, i, j)) pen.text("◆", left - 8, mid - 1, { size: 9, align: "center", fill: ink.accent });
       let plus = 0, minus = 0;

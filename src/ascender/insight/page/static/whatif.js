@@ -14,7 +14,8 @@ function drawClasses(pen, model, room, y) {
   y += flow(pen, [{ text: W.as_is, dot: ink.soft }, ...(run > 0 ? [{ text: W[`no_${S.mute}`], dot: ink.accent }, { text: `${W.kl} ${o.kl[run][at]}`, fill: ink.soft }] : [])], 0, y + 12, room) + 12;
   const left = Math.min(130, room * 0.3), most = Math.max(...row.p[0], ...(run > 0 ? row.p[run] : [])), span = (room - left - 66) / most;
   row.ids.forEach((id, x) => {
-    pen.text(fit(label(o.names[id]), left - 10, 12), left - 6, y + (run > 0 ? 15 : 11), { align: "right" });
+    const due = o.meant?.[at] === id;
+    pen.text(fit((due ? "✓ " : "") + label(o.names[id]), left - 10, 12), left - 6, y + (run > 0 ? 15 : 11), { align: "right", weight: due ? 700 : 400 });
     const bars = run > 0 ? [0, run] : [0];
     bars.forEach((r, b) => {
       const p = row.p[r][x], top = y + b * 11;
@@ -29,7 +30,8 @@ function drawClasses(pen, model, room, y) {
 function drawOutcome(pen, model, room, y) {
   const o = model.outcome;
   if (!o || (o.kind === "states" && o.runs.length < 2)) return y;
-  if (model.meant !== null) { pen.text(`${W.meant}: ${model.meant}`, 0, y, { size: 12, fill: ink.soft }); y += 22; }
+  const due = answer(model, outcomeRow(model))?.due ?? null;
+  if (due !== null) { pen.text(fit(`${W.meant}: ${due}`, room, 12), 0, y, { size: 12, fill: ink.soft }); y += 22; }
   if (o.kind === "classes") return drawClasses(pen, model, room, y).y;
   const run = Math.max(0, o.runs.indexOf(`no_${S.mute}`)), at = outcomeRow(model);
   if (o.kind === "number") pen.text(`${W.says}: ${numeral(o.values[0][at])} → ${numeral(o.values[run][at])}`, 0, y, { size: 13, weight: 600 });
@@ -111,15 +113,15 @@ const WhatIfView = {
     return { height: y, hits };
   },
   csv() {
-    const out = [["model", "muted", "what", "layer", "head", "i", "token", "class", "as_is", "muted_value"]];
+    const out = [["model", "muted", "what", "layer", "head", "i", "token", "class", "is_true", "as_is", "muted_value"]];
     for (const model of D.models) {
       const o = model.outcome;
       for (const rule of Object.keys(model.mutes)) {
         const run = o ? o.runs.indexOf(`no_${rule}`) : -1;
-        model.mutes[rule].forEach((heads, l) => heads.forEach((head, h) => vector(head.moved).forEach((v, i) => out.push([model.name, rule, "weights_moved", l, h, i, model.tokens[i], "", 0, v]))));
-        if (run > 0 && o.rows) o.rows.forEach((row, i) => row.ids.forEach((id, x) => out.push([model.name, rule, "probability", "", "", i, model.tokens[i] ?? "", o.names[id], row.p[0][x], row.p[run][x]])));
-        if (run > 0 && o.moved) o.moved[run].forEach((v, i) => out.push([model.name, rule, "state_moved", "", "", i, model.tokens[i], "", 0, v]));
-        if (run > 0 && o.values) out.push([model.name, rule, "number", "", "", 0, "", "", o.values[0][0], o.values[run][0]]);
+        model.mutes[rule].forEach((heads, l) => heads.forEach((head, h) => vector(head.moved).forEach((v, i) => out.push([model.name, rule, "weights_moved", l, h, i, model.tokens[i], "", "", 0, v]))));
+        if (run > 0 && o.rows) o.rows.forEach((row, i) => row.ids.forEach((id, x) => out.push([model.name, rule, "probability", "", "", i, model.tokens[i] ?? "", o.names[id], o.meant?.[i] === id ? 1 : 0, row.p[0][x], row.p[run][x]])));
+        if (run > 0 && o.moved) o.moved[run].forEach((v, i) => out.push([model.name, rule, "state_moved", "", "", i, model.tokens[i], "", "", 0, v]));
+        if (run > 0 && o.values) out.push([model.name, rule, "number", "", "", 0, "", "", "", o.values[0][0], o.values[run][0]]);
       }
     }
     return out;
