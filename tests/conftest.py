@@ -26,3 +26,9 @@ def pytest_generate_tests(metafunc):
         if torch.cuda.is_available() or metafunc.config.getoption("cuda"):
             devices.append(pytest.param("cuda", marks=pytest.mark.cuda))
         metafunc.parametrize("device", devices)
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """As a user has it: without the shape checker, whose own errors would come first."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
