@@ -1,4 +1,4 @@
-"""The laws that every backend must keep (SPEC section 7), over the cases of cases.py.
+"""The laws that every backend must keep (docs/definition.md, section 7), over cases.py.
 
 A law is a function (case, backend) -> float: how far it is broken, relative to the size of the
 output.

@@ -222,7 +222,7 @@ def test_resultant_grows_with_concentration():
     assert np.abs(np.array(R) - truth).max() < 4 / 4000**0.5
 
 
-# SPEC 5.1: why the gate comes after the standardising.
+# docs/definition.md, section 5.1: why the gate comes after the standardising.
 
 
 def test_gate_before_standardising_does_nothing():

@@ -1,4 +1,4 @@
-"""What an import brings, and the way it points: only upstream (STYLE.md, the house)."""
+"""What an import brings, and the way it points: only upstream."""
 
 import ast
 import json

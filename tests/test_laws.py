@@ -1,4 +1,4 @@
-"""SPEC section 7 over every backend, kind and dtype; and proof that each law can fail."""
+"""The laws of docs/definition.md over every backend and dtype; and proof that each can fail."""
 
 import itertools
 import math

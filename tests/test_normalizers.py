@@ -1,4 +1,4 @@
-"""Normalisers against entmax, against oracles of their own, and under the laws of SPEC 7."""
+"""Normalisers against entmax, oracles of their own, and the laws of docs/definition.md."""
 
 import math
 import re

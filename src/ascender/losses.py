@@ -1,4 +1,4 @@
-"""The auxiliary losses (SPEC section 6), from any backend, and from all layers of a model.
+"""The auxiliary losses (docs/definition.md, section 6), from any backend and all layers.
 
     L_align = mean_i (1 − u_i · ū_i)         ū_i the mean of u_l over N_k(i)
     L_sep   = mean_i Σ_j A_ij φ_ij

@@ -94,7 +94,7 @@ _OPERATORS: dict[Any, Callable[..., int]] = {
 
 @dataclass(frozen=True)
 class Problem:
-    """The sizes of the issue's table."""
+    """The sizes of one attention call."""
 
     n: int
     causal: bool = False

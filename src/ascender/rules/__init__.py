@@ -24,7 +24,7 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Rules:
-    """The numbers of SPEC sections 3 and 4: a float, or one value a head as an (H,) tensor.
+    """The numbers of docs/definition.md, sections 3 and 4: a float, or an (H,) tensor.
 
     ω weighs a rule (learned), λ ∈ [0, 1] is its schedule's coefficient, α the sharpness of its
     gate, τ_sep and τ_coh the kernel widths, δ the similarity above which separation acts, κ the
