@@ -105,6 +105,32 @@ def test_of_two_runs_the_last_counts_where_it_measured(runs, tmp_path):
     assert made["commands"][1].count("ascender bench attention") == 2
 
 
+def test_a_disturbed_time_is_marked_until_it_is_measured_again(tmp_path):
+    why = "the baseline took 130 s"
+    rows = [row("stock", 4096, 1.0, TRAINING), row("folded", 4096, 2.75, TRAINING, disturbed=why)]
+    old = save(tmp_path, "old", "attention", rows)
+    made = report.blocks([old])
+    text = made["attention training time"][1]
+    assert cells(text)["folded, per head, two τ"] == ["2.75×†"]
+    assert cells(text)["stock SDPA"][0].endswith(" ms")
+    assert "† N = 4096, folded, per head, two τ: disturbed by other work" in text
+    assert why in text
+    assert "2.75×†" in made["attention summary"][1]
+    assert "goals" not in made, "no time to judge by"
+    again = save(tmp_path, "again", "attention", [row("folded", 4096, 2.5, TRAINING)])
+    made = report.blocks([old, again])
+    assert "†" not in made["attention training time"][1]
+    assert "reached" in made["goals"][1]
+    assert "†" in run(old).stdout
+
+
+def test_the_run_with_a_baseline_of_130_seconds_is_marked():
+    path = ROOT / "docs" / "bench" / "attention16.json"
+    rows = [r for r in report.read(path)["rows"] if r["work"] == TRAINING and r["ms"]]
+    stock = next(r for r in rows if r["candidate"] == "stock")
+    assert stock["ms"] < 60_000 or all(r.get("disturbed") for r in rows)
+
+
 def test_a_document_keeps_what_is_written_by_hand(runs, tmp_path):
     text = (
         "# Mine\n\n<!-- bench: layer -->\nstale\n<!-- /bench -->\n\nWhy | it is so.\n\n"

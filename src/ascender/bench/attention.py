@@ -26,7 +26,8 @@ Key = tuple[str, int, str]  # candidate, n, work
 @dataclass(frozen=True)
 class AttentionRow(Row):
     """ratio, flop_ratio, memory_ratio, process_ratio are to the candidate `baseline` at the
-    same n. Memory is None where it was not measured."""
+    same n. Memory is None where it was not measured. `disturbed`: why the times are not to be
+    relied on until they are measured again."""
 
     baseline: str
     gflop: float | None = None
@@ -35,6 +36,7 @@ class AttentionRow(Row):
     memory_ratio: float | None = None
     process_mb: float | None = None
     process_ratio: float | None = None
+    disturbed: str | None = None
 
 
 @dataclass(frozen=True)

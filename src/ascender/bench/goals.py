@@ -69,6 +69,8 @@ def reached(rows: Iterable[Row]) -> list[dict[str, object]]:
     for name, goal in GOALS.items():
         row = found.get((goal.candidate, goal.n, goal.work))
         value = getattr(row, goal.measure, None)
+        if goal.measure == "ratio" and getattr(row, "disturbed", None):
+            continue  # no time to judge by
         if value is not None:
             table.append(
                 {

@@ -30,9 +30,10 @@ MARK = re.compile(r"(<!-- bench: (.+?) -->\n)(.*?)(<!-- /bench -->)", re.S)
 
 
 def markdown(grid: Grid) -> str:
-    """A table of Markdown."""
+    """A table of Markdown, its notes below."""
     lines = [grid.columns, ("---",) * len(grid.columns), *grid.rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return table + "".join(f"\n{note}\n" for note in grid.notes)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -54,6 +55,8 @@ def merged(runs: Iterable[Mapping[str, Any]], kind: type[Row]) -> list[Any]:
         for row in run["rows"]:
             old = found.setdefault((row["candidate"], row["n"], row["work"]), dict(row))
             old.update((key, value) for key, value in row.items() if value is not None)
+            if row["ms"] is not None and "disturbed" in old:  # measured again: no longer
+                old["disturbed"] = row.get("disturbed")
     return [kind(**row) for row in found.values()]
 
 

@@ -38,13 +38,13 @@ def _empty(title: str, columns: Sequence[str]) -> Table:
 
 
 def grids(found: Mapping[str, Grid]) -> RenderableType:
-    shown = []
+    shown: list[RenderableType] = []
     for of in found.values():
         table = _empty(of.title, of.columns)
         for label, *cells in of.rows:
             style = "dim" if label in of.baselines else None
             table.add_row(label, *(Text(c, style=STYLES.get(c, "")) for c in cells), style=style)
-        shown.append(table)
+        shown += [table, *map(_note, of.notes)]
     return Group(*shown)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ascender.bench.attention import AttentionRow
@@ -14,6 +14,7 @@ from ascender.bench.studies import STUDIES, labels
 from ascender.bench.timing import FORWARD, TRAINING, Row
 
 SKIPPED = "…"
+DISTURBED = "†"
 WORKS = {FORWARD: "forward", TRAINING: "forward + backward"}
 SUMMARY = (
     (FORWARD, 4096, "ratio"), (TRAINING, 4096, "ratio"), (FORWARD, 16384, "ratio"),
@@ -25,12 +26,13 @@ R = TypeVar("R", bound=Row)
 @dataclass(frozen=True)
 class Grid:
     """A heading for the labels and for every column; rows of a label and cells; the labels of
-    what the others are measured by."""
+    what the others are measured by; what is to be said below."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     baselines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def number(x: float) -> str:
@@ -74,14 +76,33 @@ def attention(
             ("flops", "FLOPs", _flop_cell),
         ):  # fmt: skip
             title = f"{measure}, {kind}{name}: × stock SDPA"
-            found[f"{study} {work} {what}"] = by_length(title, labels(study), some, cell, own)
+            grid = by_length(title, labels(study), some, cell, own)
+            if grid is not None and what == "time":
+                grid = replace(grid, notes=tuple(_disturbed(some, study)))
+            found[f"{study} {work} {what}"] = grid
     return {name: grid for name, grid in found.items() if grid is not None}
+
+
+def _disturbed(rows: Sequence[AttentionRow], study: str) -> Iterator[str]:
+    """Why cells have a mark, each reason once."""
+    by_reason: dict[tuple[int, str], list[str]] = {}
+    for row in rows:
+        if row.disturbed is not None:
+            by_reason.setdefault((row.n, row.disturbed), []).append(labels(study)[row.candidate])
+    timed = {row.n: sum(r.n == row.n and r.ms is not None for r in rows) for row in rows}
+    for (n, reason), names in by_reason.items():
+        who = "the whole column" if len(names) == timed[n] else ", ".join(names)
+        yield (
+            f"{DISTURBED} N = {n}, {who}: disturbed by other work on the machine, not to be "
+            f"relied on until run again ({reason})."
+        )
 
 
 def _time_cell(row: AttentionRow) -> str | None:
     if row.ms is None or row.ratio is None:
         return None
-    return f"{number(row.ms)} ms" if row.candidate == row.baseline else times(row.ratio)
+    shown = f"{number(row.ms)} ms" if row.candidate == row.baseline else times(row.ratio)
+    return shown if row.disturbed is None else shown + DISTURBED
 
 
 def _memory_cell(row: AttentionRow) -> str | None:
@@ -107,9 +128,8 @@ def summary(rows: Sequence[AttentionRow]) -> dict[str, Grid]:
     for name, candidate in CANDIDATES.items():
         if name == "stock" or candidate.baseline != "stock":
             continue
-        values = [getattr(at.get((name, work, n)), key, None) for work, n, key in SUMMARY]
-        if any(values):
-            cells = (SKIPPED if value is None else times(value) for value in values)
+        cells = [_summary_cell(at.get((name, work, n)), key) for work, n, key in SUMMARY]
+        if any(cell != SKIPPED for cell in cells):
             table.append((candidate.label, *cells))
     columns = (
         f"{'peak memory, ' if key == 'memory_ratio' else ''}{WORKS[work]}, N = {n}"
@@ -117,6 +137,13 @@ def summary(rows: Sequence[AttentionRow]) -> dict[str, Grid]:
     )
     grid = Grid("Summary: × stock SDPA", ("", *columns), tuple(table))
     return {"attention summary": grid} if table else {}
+
+
+def _summary_cell(row: AttentionRow | None, key: str) -> str:
+    value = getattr(row, key, None)
+    if row is None or value is None:
+        return SKIPPED
+    return times(value) + (DISTURBED if row.disturbed and key == "ratio" else "")
 
 
 def layer(rows: Sequence[Row]) -> dict[str, Grid]:
