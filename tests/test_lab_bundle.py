@@ -98,7 +98,7 @@ def test_a_bundle_is_run_and_reported(tmp_path):
     assert shown.exit_code == 0, shown.output
     page = (out / "report" / "index.html").read_text()
     for name in ("one", "two"):
-        assert f'href="{name}/index.html"' in page
+        assert f'href="./{name}/index.html"' in page
         assert (out / "report" / name / "index.html").exists()
         assert (out / "report" / name / "rows.jsonl").exists()
 

@@ -624,7 +624,8 @@ def test_the_command(tiny, monkeypatch):
     run = CliRunner().invoke(app, ["lab", "report", str(tiny), "--suite", TINY, "--lang", "ko"])
     assert run.exit_code == 0, run.output
     out = tiny / "report"
-    assert f"wrote {out / 'index.html'}" in run.stdout
+    files = sum(path.is_file() for path in out.rglob("*"))
+    assert run.stdout == f"wrote {files} files to {out}; open {out / 'index.html'}\n"
     text = (out / "index.html").read_text("utf-8")
     assert "그림 1. 어텐션의 분해: distinct" in text
     assert "여섯 스텝으로는" in text

@@ -229,7 +229,8 @@ def _bars(axis: Axes, example: dict[str, Any], lang: str) -> None:
             axis.bar(x, height, 0.4, start, color=COLOURS[name], edgecolor="white", linewidth=0.8)
             place, text = start + height / 2, f"{height:+.2f}".replace("-", "−")
             beside = axis.text(x - 0.23, place, text, ha="right", va="center", size=8)
-            beside.set(color=COLOURS[name], bbox={"facecolor": "white", "lw": 0, "pad": 0.6})
+            ink = "#444444" if name == "base" else COLOURS[name]  # its grey is too pale to read
+            beside.set(color=ink, bbox={"facecolor": "white", "lw": 0, "pad": 0.6})
             up, down = up + max(height, 0.0), down + min(height, 0.0)
         total = record["total"]
         axis.bar(x + 0.31, total, 0.12, color="black")

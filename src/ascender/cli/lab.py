@@ -206,6 +206,7 @@ def report(
         list[Path] | None,
         typer.Option(help="Only fill the tables of a document, between <!-- lab: SUITE TABLE -->."),
     ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="List every file written.")] = False,
     as_json: Json = False,
 ) -> None:
     """Tables, figures, methods and a page from the trials that are done.
@@ -236,8 +237,11 @@ def report(
     if as_json:
         print_json({"files": [str(path) for path in paths]})
         return
-    for path in paths:
-        typer.echo(f"wrote {path}")
+    if verbose or into:
+        for path in paths:
+            typer.echo(f"wrote {path}")
+    if not into:
+        typer.echo(f"wrote {len(paths)} files to {paths[-1].parent}; open {paths[-1]}")
 
 
 def _language(document: Path) -> str:

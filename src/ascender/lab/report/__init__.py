@@ -10,7 +10,7 @@ OUT/rows.jsonl scores.json suite.json   the raw rows: `ascender lab report OUT` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ascender.lab.report import several as overviews
 from ascender.lab.report.claims import claims
 from ascender.lab.report.insight import insight_tables, measured
 from ascender.lab.report.methods import methods
+from ascender.lab.report.opening import ordered, sentence
 from ascender.lab.report.page import Drawn, page
 from ascender.lab.report.source import Source, raw, read
 from ascender.lab.report.study import DRAWS, Study
@@ -44,7 +45,8 @@ def report(
     data_dir: str | None = None, draws: int = DRAWS,
 ) -> list[Path]:  # fmt: skip
     """Write it; what was written, the page last."""
-    return written(Study.of(read(folder, suite), draws), out, lang, data_dir)
+    study = Study.of(read(folder, suite), draws)
+    return written(study, all_tables(study), out, lang, data_dir)
 
 
 def several(
@@ -54,16 +56,18 @@ def several(
     """Of a bundle's folder: a report for each suite that has a finished trial, its claims and what
     came out, and a page that leads to them."""
     studies = studied(folder, draws)
-    paths = []
+    paths, verdicts = [], {}
     for i, (name, study) in enumerate(studies.items()):
         say(f"report {i + 1} of {len(studies)}: {name}, {len(study.records)} trials")
-        paths += written(study, out / name, lang, data_dir)
+        made = all_tables(study)
+        verdicts[name] = sentence(study, made)
+        paths += written(study, made, out / name, lang, data_dir)
     _, asked = claimed(folder)
     judged = claims(asked, studies) if asked else None
     if judged:
         paths.append(write(out / CLAIMS, (folder / CLAIMS).read_text(encoding="utf-8")))
         paths += _table_files(judged, out, lang)
-    return [*paths, overviews.keep(list(studies.values()), judged, out, lang)]
+    return [*paths, overviews.keep(studies, verdicts, judged, out, lang)]
 
 
 def studied(folder: Path, draws: int = DRAWS) -> dict[str, Study]:
@@ -80,11 +84,12 @@ def studied(folder: Path, draws: int = DRAWS) -> dict[str, Study]:
     return studies
 
 
-def written(study: Study, out: Path, lang: str, data_dir: str | None) -> list[Path]:
+def written(
+    study: Study, made: Sequence[table.Table], out: Path, lang: str, data_dir: str | None
+) -> list[Path]:
     """Raw rows, tables, methods, figures and the page."""
     both = words.langs(lang)
     written = _raw(study.source, out)
-    made = all_tables(study)
     for one in made:
         written += _table_files(one, out, lang)
     for each in both:
@@ -106,17 +111,18 @@ def _table_files(one: table.Table, out: Path, lang: str) -> list[Path]:
 
 
 def all_tables(study: Study) -> list[table.Table]:
-    """Of the records, of what was measured of the models, and of costs at length; of a suite that
-    tunes only what it may look at."""
+    """Of the records, of what was measured of the models, and of costs at length, those of the
+    suite's subject first; of a suite that tunes only what it may look at."""
     if study.sheet.tuning:
         return [tuning(study)]
     brief, costly = summary(study), (margins.inferiority(study), margins.costs(study))
-    return [
+    made = [
         *([brief] if brief.rows else []),
         *tables(study),
         *(one for one in costly if one.rows),
         *insight_tables(measured(study), study.sheet.baseline, study.sheet.rule),
     ]
+    return ordered(made, study)
 
 
 MARK = re.compile(r"(<!-- lab: (\S+) (\S+) -->\n)(.*?)(<!-- /lab -->)", re.DOTALL)

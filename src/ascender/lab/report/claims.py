@@ -149,7 +149,7 @@ def beats(study: Study, control: str) -> Finding:
 def cheaper(study: Study, saving: float) -> Finding:
     """Some variant with the rules, not inferior on any task, saves so much of the attention's FLOPs
     in every task and, where they were measured, at every length."""
-    fine = _not_inferior(study)
+    fine = not_inferior(study)
     ruled = [v for v in fine if variant(v).attention == RULED]
     plain = [v for v in fine if v not in ruled]
     if not ruled:
@@ -161,7 +161,7 @@ def cheaper(study: Study, saving: float) -> Finding:
             + (f". 규칙 없이: {', '.join(plain)}" if plain else ""),
         )
     lengths = {v: max(_at_lengths(study, v).values(), default=0.0) for v in ruled}
-    worst = {v: max(_in_tasks(study, v), lengths[v]) for v in ruled}
+    worst = {v: max(worst_flops(study, v), lengths[v]) for v in ruled}
     best = min(ruled, key=lambda v: (worst[v], lengths[v]))
     return _finding(
         worst[best] <= 1 - saving,
@@ -176,13 +176,13 @@ def _shown(study: Study, names: Sequence[str], ko: bool = False) -> str:
     """ascender+window=32 (in the tasks 2.57×; 1024: 0.54×)"""
     said = []
     for name in names:
-        tasks = f"{'과제에서' if ko else 'in the tasks'} {_in_tasks(study, name):.2f}×"
+        tasks = f"{'과제에서' if ko else 'in the tasks'} {worst_flops(study, name):.2f}×"
         lengths = [f"{n}: {ratio:.2f}×" for n, ratio in _at_lengths(study, name).items()]
         said.append(f"{name} ({'; '.join([tasks, *lengths])})")
     return ", ".join(said) or "–"
 
 
-def _not_inferior(study: Study) -> list[str]:
+def not_inferior(study: Study) -> list[str]:
     """Variants that are on every task of the suite."""
     found: dict[str, list[bool]] = {}
     table = inferiority(study)
@@ -198,7 +198,7 @@ def _at_lengths(study: Study, name: str) -> dict[int, float]:
     return {r.n: r.flops / base[r.n] for r in study.source.costs if r.variant == name}
 
 
-def _in_tasks(study: Study, name: str) -> float:
+def worst_flops(study: Study, name: str) -> float:
     """FLOPs × the baseline's in the worst task."""
     cells = [c for c in study.cells if c.variant == name]
     bases = [study.base(c.task) for c in cells]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ascender.lab.judge import Record
+from ascender.lab.report.opening import main_figure, sentence
 from ascender.lab.report.study import Study
 from ascender.lab.report.table import Table, as_html
 from ascender.lab.report.words import PAGE, VERDICTS, langs, pick
@@ -53,14 +54,18 @@ def page(
     said = {name: [pick(pair, one) for one in both] for name, pair in PAGE.items()}
     title = PAGE["own_verdicts" if study.sheet.against else "verdicts"]
     said["verdicts"] = [pick(title, one, baseline=study.sheet.baseline) for one in both]
+    opens, shown = sentence(study, tables), figures_of(figures, both)
+    main = main_figure([f.name for f in figures], study)
     return template(TEMPLATE).render(
         langs=both, say=said, sheet=study.sheet, claims=_claims(study, both),
+        verdict=[opens[one == "ko"] for one in both],
+        main=[f for f in shown if f["name"] == main],
         counts=_counts(study, places), sums=SUMS,
         verdicts={v: [pick(VERDICTS[v], one) for one in both] for v in SUMS},
         remarks=[[r[one == "ko"] for one in both] for r in study.remarks()],
         left_out=[[r[one == "ko"] for one in both] for r in left_out],
         tables=[table_of(t, both, places) for t in tables],
-        figures=figures_of(figures, both),
+        figures=[f for f in shown if f["name"] != main],
         trials=[trial(r) for r in study.records], files=files,
     )  # fmt: skip
 

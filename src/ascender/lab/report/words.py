@@ -414,6 +414,57 @@ PAGE: dict[str, tuple[str, str]] = {
     "beside": ("beside", "비교:"),
 }
 
+OPENINGS: dict[str, tuple[str, str]] = {
+    "alone": (
+        "{ruled} against {baseline} on {n} tasks: {win} won{won}, {tie} tied, {loss} lost{lost}",
+        "과제 {n}개에서 {baseline} 대비 {ruled}: 우세 {win}{won}, 무승부 {tie}, 열세 {loss}{lost}",
+    ),
+    "paired": (
+        "With the rules against the same without them, {n} pairs: {win} won{won}, {tie} tied, "
+        "{loss} lost{lost}",
+        "규칙이 있는 것과 없는 것의 {n}쌍: 우세 {win}{won}, 무승부 {tie}, 열세 {loss}{lost}",
+    ),
+    "all": (
+        "Against {baseline}, {n} comparisons: {win} won{won}, {tie} tied, {loss} lost{lost}",
+        "{baseline} 대비 비교 {n}개: 우세 {win}{won}, 무승부 {tie}, 열세 {loss}{lost}",
+    ),
+    "rest": (", {n} not judged", ", 판정 불가 {n}"),
+    "cheap": (
+        "Not inferior to {baseline} by {margin} on every task (attention FLOPs × {baseline}'s in "
+        "the worst task): {good}.",
+        "모든 과제에서 {baseline}보다 {margin} 넘게 나쁘지 않은 것(가장 불리한 과제의 어텐션 "
+        "FLOPs, {baseline} 대비): {good}.",
+    ),
+    "dear": (
+        "No variant is proven not to be inferior to {baseline} by {margin} on every task.",
+        "모든 과제에서 {baseline}보다 {margin} 넘게 나쁘지 않음이 입증된 변형이 없다.",
+    ),
+    "groups": (
+        "z and neighbours find true groups better than {baseline}'s states in {win} of {n} "
+        "comparisons (task, source, layer), worse in {loss}, level in {tie}; seeds agree on the "
+        "heads of {same} of {layers} layers.",
+        "z와 이웃은 비교 {n}개(과제, 항목, 층) 중 {win}개에서 {baseline}의 상태보다 실제 무리를 더 "
+        "잘 찾고, {loss}개에서 더 못 찾고, {tie}개에서 차이가 없다. 시드는 {layers}개 층 중 "
+        "{same}개의 헤드에서 일치한다.",
+    ),
+    "tuned": (
+        "Tuned on validation data, so no verdict; the best by task{best}.",
+        "검증 자료로 고르는 묶음이므로 판정은 없다. 과제별로 가장 좋은 것{best}.",
+    ),
+    "nothing": (
+        "Nothing was compared with the baseline, so there is no verdict.",
+        "기준 변형과 비교한 것이 없어 판정이 없다.",
+    ),
+    "unfinished": (
+        "{n} of {all} trials are finished, so this is no verdict yet.",
+        "시행 {all}개 중 {n}개가 끝났으므로 아직 판정이 아니다.",
+    ),
+    "claims": (
+        "Of {n} claims {supported} are supported, {not_supported} are not, {open} are open.",
+        "주장 {n}개 중 지지됨 {supported}, 지지되지 않음 {not_supported}, 미정 {open}.",
+    ),
+}
+
 REMARKS: dict[str, tuple[str, str]] = {
     "no_baseline": (
         "{task}: no finished trial of the baseline {baseline}, so nothing is compared there.",
