@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from ascender.baselines.vanilla import Vanilla
 from ascender.cli import app
-from ascender.demo import COLOURS
 from ascender.hf import AscenderConfig, AscenderModel
 from ascender.hf.retrofit import retrofit
 from ascender.insight import Geometry, capture, muted, view
@@ -304,11 +303,6 @@ def test_a_page_in_a_notebook():
     shown_there = page._repr_html_()
     assert shown_there.startswith("<iframe srcdoc=")
     assert "<script" not in shown_there
-
-
-def test_rules_have_the_colours_of_the_figures(html):
-    for rule, colour in COLOURS.items():
-        assert f'{rule}: "{colour}"' in html
 
 
 # Examples of tasks

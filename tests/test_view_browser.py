@@ -14,6 +14,7 @@ from ascender.insight.page.build import page as build
 from ascender.insight.page.inputs import of_text
 from ascender.insight.page.looking import look
 from ascender.insight.page.pack import Blobs
+from ascender.palette import RULES
 from view_cases import BAD, TEXT, model, tokenizer, with_temperatures
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -307,6 +308,11 @@ def check_csv(rows, parts):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_themes(browser, file, scheme):
     seen = Seen(browser, file, color_scheme=scheme)
+    shapes = (
+        "() => { const p = new SvgPen(); RowView.draw(p, D.models[0], 900); return p.done(9, 9) }"
+    )
+    for rule, colour in RULES.items():  # those of the figures
+        assert f'fill="{colour}"' in seen.tab.evaluate(shapes), rule
     card = """() => {
         const one = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
         one.drawImage(panes[0].canvas, 0, 0);

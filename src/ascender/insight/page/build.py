@@ -12,6 +12,7 @@ from typing import Any
 from ascender.files import write
 from ascender.insight.page.pack import Blobs
 from ascender.insight.page.words import SHORTCUTS, words
+from ascender.palette import TERMS
 
 HERE = Path(__file__).parent
 SCRIPTS = (
@@ -59,7 +60,9 @@ def page(models: Sequence[dict[str, Any]], blobs: Blobs, lang: str = "en") -> Pa
             facts=_facts(models, w), shortcuts=SHORTCUTS,
             apart=not any(token.startswith(" ") for token in tokens), css=Markup(css),
             js=Markup("\n".join(static.values())),
-            data=Markup(embedded({"models": models, "blobs": blobs.list, "words": w})),
+            data=Markup(embedded(
+                {"models": models, "blobs": blobs.list, "words": w, "colours": TERMS}
+            )),
         )
     )  # fmt: skip
 

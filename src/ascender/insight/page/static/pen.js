@@ -1,6 +1,6 @@
 // One way to draw, on a canvas or into SVG; colours of the theme.
 const DIVERGING = { low: [33, 102, 172], high: [178, 71, 10] }, FULL = { light: [76, 29, 120], dark: [250, 204, 90] };
-const RULE = { base: "#777777", align: "#0072B2", sep: "#D55E00", coh: "#009E73", other: "#CC79A7" }; // as in the figures, in either theme
+const RULE = D.colours; // of the terms: as in the figures, in either theme
 const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans KR", "Malgun Gothic", sans-serif';
 let ink = {};
 
