@@ -3,7 +3,9 @@
     one layer, written out       N² · ((60 with rules, 32 without) · H + 60) bytes
     kept of every layer          12 · L · H · T² bytes, T tokens or blocks that are drawn
 
-The numbers are measured: the peak of `look` over N = 1000 and 2000, 2 to 8 heads.
+The first line is fitted to the peak of `look` on a CPU: with rules at N = 1000 (2, 4, 8 heads) and
+2000 (4 heads), without at 1000 and 2000 (4 heads; that the 60 is the same there is assumed). The
+second is counted, not measured: weights in float32, and as much again twice for what is packed.
 """
 
 from __future__ import annotations
