@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ascender.attention import BACKENDS, attend, find_neighbours, refusal
 from ascender.cache import Cache
+from ascender.call import Call, broken
 from ascender.checks import enter, lists
 from ascender.combine import Parts
 from ascender.flock import Flock
@@ -20,7 +21,7 @@ from ascender.geometry import unit
 from ascender.losses import Source
 from ascender.names import check_flag, lookup
 from ascender.numbers import Numbers, check_heads, check_widths, counts, start_coordinates
-from ascender.slot import Attention, Call, ways
+from ascender.slot import Attention, ways
 
 
 class AscenderAttention(Attention, Numbers, Source):
@@ -158,6 +159,12 @@ class AscenderAttention(Attention, Numbers, Source):
         *found, losses = attend(flock, backend, return_parts, return_losses=True)
         self.give(losses)
         return tuple(found) if return_parts else found[0]
+
+    def contained(self, call: Call, parts: bool) -> tuple[Any, ...]:
+        """By `attend` itself, in caches and losses too. A query that is not finite is marked by
+        its z and h, so that a normaliser need not multiply it."""
+        call = replace(call, q=call.q.masked_fill(broken(call.q)[:, None, :, None], 0))
+        return self.parts(call) if parts else (self.mix(call),)
 
     def neighbours_of(self, call: Call) -> Int[Tensor, "B #H N K"]:
         flock = self.flock(call)

@@ -13,9 +13,10 @@ normaliser, masks and caches are the same for all. A baseline differs from ours 
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from ascender.cache import KVCache, Memory
+from ascender.call import Call, apart, broken, emptied, large, ordinary
 from ascender.checks import THEIRS, check_other, check_window, look
 from ascender.combine import Bias, Parts, add_bias
 from ascender.names import check_flag, check_int, check_number, check_options
@@ -52,30 +54,6 @@ WAYS = ("embed", "rotate", "bias", "scores", "values")  # in which a position ca
 
 class Unsupported(ValueError):
     """A combination that cannot be had; the message names what can."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """What one pass asks for: rows q (B, H, N, d), keys and values (B, G, M, ·) with G dividing H,
-    who sees whom, and everything else that shapes the scores. `more` is what the attention's own
-    `project` added."""
-
-    q: Float[Tensor, "B H N d"]
-    k: Float[Tensor, "B G M d"]
-    v: Float[Tensor, "B G M e"]
-    vis: Visibility
-    position: Position
-    other: Bias = None
-    neighbours: str | Int[Tensor, "..."] | None = None
-    bare: Float[Tensor, "B G M d"] | None = None  # the keys before rotation
-    dropout: float = 0.0
-    backend: str = "auto"
-    cache: Any = None
-    more: dict[str, Any] = field(default_factory=dict)
-
-    def pair_values(self, weights: Tensor) -> Tensor | None:
-        """Σ_j A_ij a^V_ij, where the position has values of pairs (Shaw)."""
-        return None if self.vis.cross else self.position.values(weights, self.vis.p, self.vis.j)
 
 
 def ways(kind: type[Position]) -> list[str]:
@@ -112,6 +90,7 @@ class Attention(nn.Module, ABC):
     decodes = True  # with a cache
     crosses = True  # keys from another sequence
     of_context: tuple[str, ...] = ("k", "v")  # what `project` makes of it
+    repeats = True  # whether mixing a call twice is the same as once: no state is kept
 
     def __init__(
         self, dim: int, heads: int, *, head_dim: int | None = None, kv_heads: int | None = None,
@@ -234,15 +213,72 @@ class Attention(nn.Module, ABC):
                 "all made of x here, so call it as attention(x), or attention(x, context) where "
                 "keys and values are of other tokens"
             )
-        call = self.call(x, context, causal or is_causal, mask, other, neighbours, cache, positions)
+        causal = causal or is_causal
+        strange = not (ordinary(x) and (context is None or cache is not None or ordinary(context)))
+        if strange and cache is None:
+            call = self._marked(x, context, causal, mask, other, neighbours, positions)
+        else:  # a cache keeps what there is
+            call = self.call(x, context, causal, mask, other, neighbours, cache, positions)
         if backend is not None:
             call = replace(call, backend=backend)
         if return_neighbours:
             call = replace(call, neighbours=self.neighbours_of(call))
-        out, *parts = self.parts(call) if return_parts else (self.mix(call),)
+        out, *parts = self._run(call, return_parts, strange, cache is not None)
         near = [call.neighbours] if return_neighbours else []
-        y = self._merge(out)
+        y = self._merge_finite(out) if strange else self._merge(out)
         return (y, *parts, *near) if parts or near else y
+
+    def _marked(
+        self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None, other: Bias,
+        neighbours: str | Tensor | None, positions: Tensor | None,
+    ) -> Call:  # fmt: skip
+        """The call of tokens of which some are not finite or too large."""
+        self._check_tokens(x, context, None)
+        x, bad = emptied(x)
+        bad_q = bad_k = bad
+        if context is not None:
+            context, bad_k = emptied(context)
+        call = self.call(x, context, causal, mask, other, neighbours, None, positions)
+        return call.marked(bad_q, bad_k, self.of_context)
+
+    def _run(self, call: Call, parts: bool, strange: bool, cached: bool) -> tuple[Any, ...]:
+        """(out,) or (out, Parts); contained where a token is strange, or one of the cache was."""
+        if not strange:
+            found = self.parts(call) if parts else (self.mix(call),)
+            if not (cached and self.repeats) or ordinary(found[0]):
+                return found
+        return self.contained(call, parts)
+
+    def contained(self, call: Call, parts: bool) -> tuple[Any, ...]:
+        """The same where tokens may be anything: see call.py."""
+        once = call.cache is None or self.repeats  # else a state has to take in what is large
+        bad, huge = (
+            (broken(call.q, most=most), broken(call.k, call.v, most=most))
+            for most in (math.inf, large(call.q) if once else math.inf)
+        )
+        clean = call.without(*huge)
+        out, *more = self.parts(clean) if parts else (self.mix(clean),)
+        spoilt = self.sees(call.vis, *bad)
+        if any(bool((h & ~b).any()) for b, h in zip(bad, huge, strict=True)):
+            plain = replace(call.without(*bad), dropout=0.0)
+            own = apart(self.mix, plain, self.parameters())
+            out = torch.where(self.sees(call.vis, *huge), own, out)
+        if parts:
+            weights = more[0].weights.masked_fill(spoilt & call.vis.visible, torch.nan)
+            more = [replace(more[0], weights=weights)]
+        return out.masked_fill(spoilt, torch.nan), *more
+
+    def sees(
+        self, vis: Visibility, queries: Bool[Tensor, "B N"], keys: Bool[Tensor, "B M"]
+    ) -> Bool[Tensor, "B #H #N 1"]:
+        """Which rows see one of these keys, or anything if they are one of these queries."""
+        own, marked = queries[:, None, :, None], keys[:, None, None, :]
+        mask = marked if vis.mask is None else marked & vis.mask
+        return (self.count(replace(vis, mask=mask)) > 0) | (own & (self.count(vis) > 0))
+
+    def count(self, vis: Visibility) -> Int[Tensor, "#B #H #N 1"]:
+        """|V(i)|, without a matrix."""
+        return vis.count
 
     def call(
         self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None,
@@ -379,6 +415,11 @@ class Attention(nn.Module, ABC):
 
     def _merge(self, out: Float[Tensor, "B H N d"]) -> Float[Tensor, "B N dim"]:
         return self.W_O(out.transpose(1, 2).flatten(2))
+
+    def _merge_finite(self, out: Float[Tensor, "B H N d"]) -> Float[Tensor, "B N dim"]:
+        """The same, past rows that are not finite: W_O has no gradient from them."""
+        finite, bad = emptied(out.transpose(1, 2).flatten(2))
+        return self.W_O(finite).masked_fill(bad[..., None], torch.nan)
 
     def extra_repr(self) -> str:
         shape = f"dim={self.dim}, heads={self.heads}"

@@ -21,9 +21,10 @@ from torch import Tensor
 
 from ascender.backends.by_hand import backward
 from ascender.baselines.vanilla import spread
+from ascender.call import Call, broken
 from ascender.geometry import wide
 from ascender.normalizers import NORMALIZERS, Normalizer
-from ascender.slot import Attention, Call, Unsupported
+from ascender.slot import Attention, Unsupported
 
 CHUNK = 64  # about the width of v: then the part inside a chunk costs as much as the rest
 FLOOR = 1e-24  # f(q_i)·s_i up to here: nothing is seen
@@ -147,6 +148,7 @@ class FeatureAttention(Attention):
 
     serves = ("embed", "rotate")
     softmax_only = True
+    repeats = False
 
     @abstractmethod
     def features(
@@ -175,6 +177,14 @@ class FeatureAttention(Attention):
         if past is not None:
             past.keep(state, vis.M, vis.mask)
         return out
+
+    def contained(self, call: Call, parts: bool) -> tuple[Any, ...]:
+        found = super().contained(call, parts)
+        if call.cache is not None:
+            bad = broken(call.k, call.v)[:, None, :]
+            real = bad if call.vis.mask is None else bad & call.vis.mask.squeeze(-2)
+            call.cache.spoil(real.any(-1))
+        return found
 
     def _sharpened(self, call: Call) -> Float[Tensor, "B H N d"]:
         """q times what the normaliser asks for."""
@@ -225,6 +235,13 @@ class StateCache:
         self.seen += n
         self.real = self.real + (n if mask is None else mask.sum(-1, keepdim=True))
         self.state = state
+
+    def spoil(self, rows: Bool[Tensor, "B #H"]) -> None:
+        """NaN from here on: every later row sees what was not finite."""
+        if self.state is not None:
+            S, s = self.state
+            bad = rows[..., None]
+            self.state = S.masked_fill(bad[..., None], torch.nan), s.masked_fill(bad, torch.nan)
 
     def reorder(self, index: Int[Tensor, "b"]) -> None:
         """Follow the beams: batch row b becomes what row index[b] was."""
