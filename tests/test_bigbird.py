@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ascender.baselines import attention
+from ascender.baselines import attention, patterned
 from ascender.baselines.bigbird import (
     BigBird,
     Plan,
@@ -30,6 +30,14 @@ PLANS = {
     "fixed": Plan(block=4, near=0, random=0),
     "one block": Plan(block=64),
 }
+
+
+@pytest.fixture(params=["blocks", "square"], autouse=True)
+def path(request, monkeypatch):
+    """Everything holds in blocks and, where it is short, in one piece."""
+    if request.param == "blocks":
+        monkeypatch.setattr(patterned, "SHORT", 0)
+    return request.param
 
 
 @cache
@@ -367,6 +375,23 @@ def test_bfloat16_and_autocast():
     assert half.dtype == torch.bfloat16
     assert torch.allclose(half.float(), want, atol=0.03)
     assert torch.allclose(module.bfloat16()(x.bfloat16()).float(), want, atol=0.03)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_short_costs_no_more_than_the_square(causal, path):
+    def products(N, attend):
+        x = [torch.zeros(1, 2, N, 8) for _ in range(3)]
+        return flops(lambda: attend(*x, Visibility.of(N, N, causal=causal)))
+
+    def blocks(q, k, v, vis):
+        return bigbird_attention(q, k, v, vis, Plan(block=16))
+
+    def square(q, k, v, vis):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    short, long = (products(N, blocks) / products(N, square) for N in (64, 512))
+    assert (short == 1) is (path == "square")
+    assert long < 1 or causal
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ascender.baselines import attention, longformer
+from ascender.baselines import attention, patterned
 from ascender.baselines.longformer import Longformer, window_attention
 from ascender.baselines.vanilla import Vanilla
 from ascender.bench.flops import count as flops
@@ -23,7 +23,7 @@ DIM, W, G = 15, 5, 2
 def path(request, monkeypatch):
     """Everything holds in blocks and, where it is short, in one piece."""
     if request.param == "blocks":
-        monkeypatch.setattr(longformer, "SHORT", 0)
+        monkeypatch.setattr(patterned, "SHORT", 0)
     return request.param
 
 

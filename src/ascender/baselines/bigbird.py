@@ -17,6 +17,7 @@ block not draw the second-last one nor the reverse, draws blocks that are seen a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from ascender.backends.tiles import Mask, Piece, TileScores
-from ascender.baselines.patterned import Patterned, kernel, see_all, sides
+from ascender.baselines.patterned import Patterned, in_one_piece, kernel, see_all, short, sides
 from ascender.cache import KVCache
 from ascender.combine import Bias
 from ascender.slot import Call
@@ -141,16 +142,28 @@ def bigbird_visible(
     return visible | plan.everything(c, C)[:, None]
 
 
+@lru_cache(maxsize=64)
+def _square(N: int, M: int, plan: Plan, heads: int, causal: bool) -> Bool[Tensor, "1 heads N M"]:
+    """The pattern of the last N of M tokens, which layers and steps ask for again and again."""
+    j = torch.arange(M, device="cpu")
+    return bigbird_visible(j[M - N :], j, plan, heads, causal)[None]
+
+
 @kernel
 def bigbird_attention(
     q: Float[Tensor, "B H N d"], k: Float[Tensor, "B G M d"], v: Float[Tensor, "B G M e"],
     vis: Visibility, plan: Plan, other: Bias = None, scale: float | None = None,
 ) -> Float[Tensor, "B H N e"]:  # fmt: skip
-    """softmax over V(i) of s·q_i·k_j + β_ij, times v, in O(N L (2g + 2b + 1 + r)); a row that
-    sees nothing is 0. The queries are the tail of the keys, and `other` folds."""
+    """softmax over V(i) of s·q_i·k_j + β_ij, times v, in O(N L (2g + 2b + 1 + r)), what is short
+    in one piece; a row that sees nothing is 0. The queries are the tail of the keys, and `other`
+    folds."""
     if vis.window is not None:
         raise ValueError(f"window = {vis.window}; expected None: the plan's blocks are the window")
     Q, K, V = sides(q, k, v, vis, other, scale)
+    if short(vis):
+        seen = _square(vis.N, vis.M, plan, q.shape[1], vis.causal).to(q.device)
+        seen = seen if vis.mask is None else seen & vis.mask
+        return in_one_piece(Q, K, V, vis, seen).to(v.dtype)
     L, offset = plan.block, vis.M - vis.N
     a, b = 0, vis.N  # rows a … b−1 go by their lists, the others see everything
     if not vis.causal:

@@ -20,15 +20,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ascender.backends import flash
 from ascender.backends.windowed import Blocks
-from ascender.baselines.patterned import Patterned, kernel, see_all, sides
+from ascender.baselines.patterned import Patterned, in_one_piece, kernel, see_all, short, sides
 from ascender.combine import Bias, LowRank
 from ascender.slot import Call
 from ascender.visibility import Visibility
-
-# Up to this many scores a head, the whole square under a mask is cheaper than blocks: 256 tokens.
-SHORT = 1 << 16
 
 
 @kernel
@@ -46,10 +42,8 @@ def window_attention(
     if vis.window is None:
         raise ValueError("no window; expected Visibility(window=…)")
     Q, K, V = sides(q, k, v, vis, other, scale)
-    if vis.N * vis.M <= SHORT:
-        hidden = ~vis.visible
-        bias = torch.zeros_like(hidden, dtype=Q.dtype).masked_fill_(hidden, -torch.inf)
-        out = flash.attend(Q, K, V, causal=vis.causal and vis.N == vis.M, bias=bias)[0]
+    if short(vis):
+        out = in_one_piece(Q, K, V, vis, vis.visible)
     else:
         out = Blocks(vis, Q.dtype).attend(Q, K, V)[0]
     n = leading(vis)

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ascender.backends import flash
 from ascender.backends.decode import meet, mix
 from ascender.backends.folded import Whole
 from ascender.baselines.vanilla import beside, spread
@@ -28,6 +29,8 @@ from ascender.slot import Attention, Call, Unsupported
 from ascender.visibility import Visibility
 
 FEW = 8  # rows that are written out against all keys
+# Up to this many scores a head, the whole square under a mask is cheaper than blocks: 256 tokens.
+SHORT = 1 << 16
 Sides = tuple[Float[Tensor, "B H N w"], Float[Tensor, "B H M w"], Float[Tensor, "B H M e"]]
 
 
@@ -84,6 +87,21 @@ def refuse(vis: Visibility, other: Bias) -> None:
             f"other of shape {tuple(other.shape)} is a matrix of scores, which attention linear in "
             "N never makes; expected LowRank or one number a key, (…, 1, M)"
         )
+
+
+def short(vis: Visibility) -> bool:
+    """Whether a pass is better had in one piece."""
+    return vis.N * vis.M <= SHORT
+
+
+def in_one_piece(
+    Q: Float[Tensor, "B H N w"], K: Float[Tensor, "B H M w"], V: Float[Tensor, "B H M e"],
+    vis: Visibility, visible: Bool[Tensor, "#B #H N M"],
+) -> Float[Tensor, "B H N e"]:  # fmt: skip
+    """All rows under the pattern as a matrix, by the flash kernel; the causal half of it where
+    that is all there is."""
+    bias = torch.zeros_like(visible, dtype=Q.dtype).masked_fill_(~visible, -torch.inf)
+    return flash.attend(Q, K, V, causal=vis.causal and vis.N == vis.M, bias=bias)[0]
 
 
 def see_all(
