@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from ascender import AscenderAttention
+from ascender.baselines import graph
 from ascender.baselines.graph import GraphBias, distance
 from ascender.baselines.shuffled import Shuffled, directions
 from ascender.baselines.vanilla import Matched, Vanilla
@@ -156,6 +158,43 @@ def test_graph_bias_is_a_table_by_distance():
     want = plain(x, other=module.table[:, far])
     assert torch.allclose(module(x, neighbours=lists), want, atol=1e-12)
     assert not torch.allclose(want, plain(x), atol=1e-3)
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_graph_bias_has_the_gradient_of_its_table(each):
+    """Lists that all examples share, or each its own."""
+    module, x, plain = make(GraphBias, max_distance=2), tokens(), make(Vanilla)
+    plain.load_state_dict({k: v for k, v in module.state_dict().items() if k != "table"})
+    trees = [tree(torch.arange(N) // 2 - 1), grid(1, N, 1)]
+    near = (
+        torch.stack([F.pad(t, (0, 3 - t.shape[1]), value=-1) for t in trees]) if each else trees[0]
+    )
+    module.table.data.normal_()
+    table = module.table.detach().clone().requires_grad_()
+    own = near if each else near.expand(B, -1, -1)
+    far = torch.tensor([distance_by_search(one.tolist(), 2) for one in own])
+    want = plain(x, other=table[:, far].transpose(0, 1), causal=True)
+    got = module(x, neighbours=near, causal=True)
+    assert torch.allclose(got, want, atol=1e-12)
+    for y in (got, want):
+        y.square().sum().backward()
+    assert float(table.grad.abs().min()) > 0
+    assert torch.allclose(module.table.grad, table.grad, atol=1e-12)
+
+
+def test_distances_are_searched_once_for_all_layers_and_steps(monkeypatch):
+    searched, search = [], graph._search
+    monkeypatch.setattr(graph, "_search", lambda *a: searched.append(1) or search(*a))
+    layers, x, near = [make(GraphBias), make(GraphBias)], tokens(), grid(1, N, 2)
+    for layer in layers * 2:
+        layer.table.data.normal_()
+        layer(x, neighbours=near)
+    assert len(searched) == 1
+    before = layers[0](x, neighbours=near)
+    near[0] = -1  # in place
+    assert not torch.allclose(layers[0](x, neighbours=near), before)
+    make(GraphBias, max_distance=1)(x, neighbours=near)
+    assert len(searched) == 3
 
 
 def test_graph_bias_needs_its_graph():

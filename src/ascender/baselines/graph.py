@@ -9,18 +9,20 @@ so the two differ by one object (neighbours.graph, grid and tree make them). Aft
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from ascender.backends.by_hand import backward
 from ascender.baselines.vanilla import Vanilla
+from ascender.call import Call
 from ascender.checks import lists
 from ascender.combine import Bias, add_bias
 from ascender.names import check_int
-from ascender.neighbours import as_mask
-from ascender.slot import Call
 
 
 class GraphBias(Vanilla):
@@ -47,20 +49,72 @@ class GraphBias(Vanilla):
                 f"graph attention with neighbours = {call.neighbours!r}, {N} queries and "
                 f"{call.vis.M} keys; expected index lists of every token's edges in self-attention"
             )
-        edges = lists(call.neighbours, B, H, N)
+        edges = lists(call.neighbours, 1 if call.neighbours.ndim == 2 else B, H, N)
         assert isinstance(edges, Tensor)
-        far = distance(edges[:, :1], self.max_distance)
-        own = self.table[torch.arange(H, device=far.device).view(1, -1, 1, 1), far]
+        own = _ByBucket.apply(self.table, distance(edges[:, :1], self.max_distance))
         return add_bias(super().bias(call, other), own)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """Distances that were computed, and for which lists."""
+
+    edges: Int[Tensor, "B 1 N K"]
+    limit: int
+    far: Int[Tensor, "B 1 N N"]
+
+    def serves(self, edges: Tensor, limit: int) -> bool:
+        mine = self.edges
+        same = mine.device == edges.device and mine.shape == edges.shape
+        return same and limit == self.limit and torch.equal(mine, edges)
+
+
+_known: deque[_Known] = deque(maxlen=2)  # all layers go by the same lists, and so do all steps
+
+
 def distance(edges: Int[Tensor, "B 1 N K"], limit: int) -> Int[Tensor, "B 1 N N"]:
-    """Edges between two tokens: 0 for itself, limit + 1 where there are more, or no way."""
-    N = edges.shape[2]
-    step = as_mask(edges, N).float()
-    far = torch.full(step.shape, limit + 1, device=edges.device)
-    reached = torch.eye(N, device=edges.device).expand_as(step)
-    for d in range(limit + 1):
-        far = torch.where((reached > 0) & (far > d), d, far)
-        reached = ((reached + reached @ step) > 0).float()
+    """Edges between two tokens: 0 for itself, limit + 1 where there are more, or no way. The last
+    ones are kept."""
+    for known in tuple(_known):
+        if known.serves(edges, limit):
+            return known.far
+    far = _search(edges.squeeze(1), limit).unsqueeze(1)
+    _known.append(_Known(edges.clone(), limit, far))  # lists may change in place
     return far
+
+
+def _search(edges: Int[Tensor, "B N K"], limit: int) -> Int[Tensor, "B N N"]:
+    """What i reaches in d + 1 steps is what its neighbours reach in d."""
+    B, N = edges.shape[:2]
+    batch = torch.arange(B, device=edges.device)[:, None]
+    slots = edges.masked_fill((edges < 0) | (edges >= N), N).unbind(-1)  # N: nobody
+    reached = torch.eye(N + 1, N, dtype=torch.bool, device=edges.device).repeat(B, 1, 1)
+    far = torch.full((B, N, N), limit + 1, dtype=torch.int32, device=edges.device)
+    for d in range(limit + 1):
+        far.masked_fill_(reached[:, :N] & (far > d), d)
+        wider = reached.clone()
+        for index in slots:
+            wider[:, :N] |= reached[batch, index]
+        reached = wider
+    return far
+
+
+class _ByBucket(torch.autograd.Function):
+    """table[h, far]: (B, H, N, N). The gradient of an entry is the sum over its pairs, bucket by
+    bucket, and not N² additions at random places."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, far: Tensor) -> Tensor:
+        ctx.save_for_backward(far)
+        ctx.buckets = table.shape[1]
+        return (
+            table.index_select(1, far.flatten()).unflatten(1, far.shape).transpose(0, 1).squeeze(2)
+        )
+
+    @staticmethod
+    @backward
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        (far,) = ctx.saved_tensors
+        g = g.sum_to_size(len(far), *g.shape[1:]).transpose(0, 1).flatten(1)
+        sums = [torch.bincount(far.flatten(), row, ctx.buckets) for row in g]
+        return torch.stack(sums).to(g.dtype), None

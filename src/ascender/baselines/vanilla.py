@@ -15,7 +15,7 @@ from torch import Tensor
 from ascender.attention import SMALL
 from ascender.backends.active import top_attention
 from ascender.backends.folded import Whole
-from ascender.combine import LowRank, Parts, columns, folds, spread
+from ascender.combine import LowRank, Parts, columns, folds, four, spread
 from ascender.geometry import wide
 from ascender.neighbours import inside_transform
 from ascender.normalizers import TopK
@@ -87,11 +87,14 @@ def stock(
         whole = Whole(vis, wide(q.dtype))
         out = whole.attend(Q, K, v)[0].to(q.dtype)
         return out.masked_fill(whole.count == 0, 0)
-    V = vis.visible
-    bias: Tensor = V
+    bias = None
     if other is not None:
-        dense = other.dense() if isinstance(other, LowRank) else other
-        bias = (dense / temperature).to(q.dtype).masked_fill(~V, -torch.inf)
+        bias = four(other.dense() if isinstance(other, LowRank) else other)
+        bias = (bias if temperature == 1 else bias / temperature).to(q.dtype)
+    if vis.mask is None and vis.window is None and not vis.causal:  # all see all
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=call.dropout)
+    V = vis.visible
+    bias = V if bias is None else bias.masked_fill(~V, -torch.inf)
     out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=call.dropout)
     return out.masked_fill(~V.any(-1, keepdim=True), 0)
 
