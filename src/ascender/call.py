@@ -62,42 +62,46 @@ class Call:
         self, bad_q: Bool[Tensor, "B N"], bad_k: Bool[Tensor, "B M"], of_keys: tuple[str, ...]
     ) -> Call:
         """Made from tokens that `emptied` has emptied, with NaN for these: as if they had been
-        projected, but no gradient reaches a projection through them. `of_keys`: what of `more`
-        belongs to the keys."""
+        projected, but no gradient reaches a projection through them."""
+        return self._filled(bad_q, bad_k, of_keys, torch.nan)
+
+    def without(
+        self, bad_q: Bool[Tensor, "B N"], bad_k: Bool[Tensor, "B M"], of_keys: tuple[str, ...]
+    ) -> Call:
+        """With 0 for these queries and keys."""
+        return self._filled(bad_q, bad_k, of_keys, 0.0)
+
+    def _filled(self, bad_q: Tensor, bad_k: Tensor, of_keys: tuple[str, ...], value: float) -> Call:
+        """`of_keys` names what of `more` belongs to the keys. A tuple there are tokens of both,
+        from the first on."""
         known: dict[int, Tensor] = {}  # what is one tensor stays one
 
-        def mark(t: Any, bad: Tensor) -> Any:
-            if not isinstance(t, Tensor):
+        def fill(t: Any, bad: Tensor) -> Any:
+            if isinstance(t, tuple):
+                return tuple(fill(x, bad[:, : x.shape[2]]) for x in t)
+            if not isinstance(t, Tensor) or t.ndim != 4:
                 return t
-            return known.setdefault(id(t), t.masked_fill(bad[:, None, :, None], torch.nan))
+            return known.setdefault(id(t), t.masked_fill(bad[:, None, :, None], value))
 
-        q = mark(self.q, bad_q)
-        k, v, bare = (mark(t, bad_k) for t in (self.k, self.v, self.bare))
-        own = {name: mark(t, bad_k if name in of_keys else bad_q) for name, t in self.more.items()}
+        q = fill(self.q, bad_q)
+        k, v, bare = (fill(t, bad_k) for t in (self.k, self.v, self.bare))
+        own = {name: fill(t, bad_k if name in of_keys else bad_q) for name, t in self.more.items()}
         return replace(self, q=q, k=k, v=v, bare=bare, more=own)
-
-    def without(self, bad_q: Bool[Tensor, "B N"], bad_k: Bool[Tensor, "B M"]) -> Call:
-        """With 0 for these queries and keys. Tuples in `more` are tokens from the first on."""
-
-        def empty(t: Tensor, bad: Tensor) -> Tensor:
-            return t.masked_fill(bad[:, None, : t.shape[2], None], 0)
-
-        more = {
-            name: tuple(empty(t, bad_k) for t in held) if isinstance(held, tuple) else held
-            for name, held in self.more.items()
-        }
-        k, v = empty(self.k, bad_k), empty(self.v, bad_k)
-        return replace(self, q=empty(self.q, bad_q), k=k, v=v, more=more)
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Call:
         """With everything in it that may have a gradient changed."""
+        known: dict[int, Tensor] = {}
 
         def of(t: Any) -> Any:
             if isinstance(t, LowRank):
                 return LowRank(of(t.left), of(t.right))
             if isinstance(t, tuple):
                 return tuple(of(x) for x in t)
-            return change(t) if isinstance(t, Tensor) and t.is_floating_point() else t
+            if not isinstance(t, Tensor) or not t.is_floating_point():
+                return t
+            if id(t) not in known:
+                known[id(t)] = change(t)
+            return known[id(t)]
 
         names = ("q", "k", "v", "bare", "other")
         more = {name: of(t) for name, t in self.more.items()}

@@ -161,8 +161,10 @@ class AscenderAttention(Attention, Numbers, Source):
         return tuple(found) if return_parts else found[0]
 
     def contained(self, call: Call, parts: bool) -> tuple[Any, ...]:
-        """By `attend` itself, in caches and losses too. A query that is not finite is marked by
-        its z and h, so that a normaliser need not multiply it."""
+        """With a cache, or losses to give, what is not finite is left to `attend`. A query of that
+        kind is marked by its z and h, so that a normaliser need not multiply it."""
+        if call.cache is None and not self.asked():
+            return super().contained(call, parts)
         call = replace(call, q=call.q.masked_fill(broken(call.q)[:, None, :, None], 0))
         return self.parts(call) if parts else (self.mix(call),)
 

@@ -250,17 +250,17 @@ class Attention(nn.Module, ABC):
         return self.contained(call, parts)
 
     def contained(self, call: Call, parts: bool) -> tuple[Any, ...]:
-        """The same where tokens may be anything: see call.py."""
+        """The same where tokens may hold anything: see call.py."""
         once = call.cache is None or self.repeats  # else a state has to take in what is large
         bad, huge = (
             (broken(call.q, most=most), broken(call.k, call.v, most=most))
             for most in (math.inf, large(call.q) if once else math.inf)
         )
-        clean = call.without(*huge)
+        clean = call.without(*huge, self.of_context)
         out, *more = self.parts(clean) if parts else (self.mix(clean),)
         spoilt = self.sees(call.vis, *bad)
         if any(bool((h & ~b).any()) for b, h in zip(bad, huge, strict=True)):
-            plain = replace(call.without(*bad), dropout=0.0)
+            plain = replace(call.without(*bad, self.of_context), dropout=0.0)
             own = apart(self.mix, plain, self.parameters())
             out = torch.where(self.sees(call.vis, *huge), own, out)
         if parts:
