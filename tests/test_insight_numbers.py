@@ -1,5 +1,6 @@
 """Contributions, roles and grouping: each number again by loops, by hand, or by really muting."""
 
+import html
 import json
 import math
 import re
@@ -27,6 +28,9 @@ from ascender.insight import grouping as gr
 from ascender.insight.contribution import Tally, covariances, rows_of, temperature, without
 from ascender.insight.roles import aligned, layer_agreement, match, matched_correlation, vectors
 from ascender.lab.report import drawing
+from ascender.lab.report.advice import advice
+from ascender.lab.report.insight import Measured
+from ascender.lab.report.table import Cell, Table
 from ascender.rules import RULES
 from ascender.tasks import task
 from ascender.tasks.grouping import Grouping
@@ -473,6 +477,43 @@ def test_the_command(runs, tmp_path, monkeypatch):
     )  # fmt: skip
     assert row["nmi"]["mean"] == pytest.approx(np.mean(mine))
     assert row["difference"]["mean"] == pytest.approx(np.mean(mine) - np.mean(theirs))
+    for line in found["advice"]:
+        assert line in html.unescape(page)
+
+
+def measured(moved, score):
+    """One seed of two layers with two heads: what each rule moves, and what muting it does."""
+    by_head = [[[x * (1 + h) for x in moved] for h in range(2)], [[0.0] * 3] * 2]
+    score = {"": 0.5, **{r: 0.5 + x for r, x in zip(RULES, score, strict=True)}}
+    found = {"moved": by_head, "score": score, "grouping": []}
+    return Measured("grouping", "ascender", (0,), (), (found,))
+
+
+def test_what_was_seen_and_what_to_do():
+    (seen, ko), (do, _) = advice([measured((0.001, 0.2, 0.1), (0.0, -0.03, -0.01))], "runs/a0")
+    assert seen.startswith("Seen: separation moves more attention than the other rules, 15.0% on "
+                           "average and 30.0% in layer 0;")  # fmt: skip
+    assert "separation −0.0300, cohesion −0.0100" in seen
+    assert "분리" in ko
+    assert "layer 0 head 1 of runs/a0, where separation moves most" in do
+    assert "less than 2% is moved in every layer by alignment" in do
+    assert "--variant no-align" in do
+    assert "less than" not in advice([measured((0.1, 0.2, 0.1), (0, 0, 0))], "m")[1][0]
+
+
+def test_tables_have_the_words_of_their_figures():
+    for name, cells, told in (
+        ("contribution", ("align", "coh"), (["alignment", "cohesion"], ["정렬", "응집"])),
+        ("grouping", ("z", "neighbours", "states"), (["z", "neighbours", "states"],
+                                                     ["z", "이웃", "상태"])),
+    ):  # fmt: skip
+        table = Table(name, ("of",), tuple((Cell(text),) for text in cells))
+        for lang, wanted in zip(("en", "ko"), told, strict=True):
+            assert [row[0] for row in table.texts(lang)] == wanted
+    roles = Table("roles", ("role",), ((Cell("sep+align"),), (Cell("base"),)))
+    assert roles.texts("en") == [["separation + alignment"], ["base"]]
+    levels = Table("further", ("of",), ((Cell("key"),),))
+    assert levels.texts("ko") == [["key"]], "slices of a task have names of their own"
 
 
 @pytest.mark.parametrize(
@@ -497,7 +538,11 @@ def test_errors_teach(runs, words, told):
 def test_one_model_alone_is_compared_with_nothing(runs, monkeypatch):
     monkeypatch.setattr(measuring, "SCORED", 3)
     monkeypatch.setattr(Grouping, "examples", 3)
-    run = CliRunner().invoke(app, ["insight", str(runs / "vanilla-0"), "--examples", "3", "--json"])
+    words = ["insight", str(runs / "vanilla-0"), "--examples", "3"]
+    told = CliRunner().invoke(app, words).stdout.splitlines()
+    assert told[-2].startswith("Seen: true groups of tokens are found best by ")
+    assert told[-1].startswith("To do: compare it with a model that has rules")
+    run = CliRunner().invoke(app, [*words, "--json"])
     assert run.exit_code == 0, run.output
     tables = json.loads(run.stdout)["tables"]
     assert set(tables) == {"grouping"}

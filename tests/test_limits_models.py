@@ -1,13 +1,17 @@
 """Limits of normalisation: of whole models, on the command line, in training, in the documents."""
 
+import html
+import io
 import json
 import math
 from pathlib import Path
 from statistics import fmean, stdev
+from types import SimpleNamespace
 
 import jaxtyping
 import pytest
 import torch
+from rich.console import Console
 from typer.testing import CliRunner
 
 from ascender.hf import AscenderConfig, AscenderForCausalLM
@@ -23,11 +27,20 @@ from ascender.insight.limits import (
     look,
     measure,
 )
+from ascender.insight.limits.advice import advice
 from ascender.insight.limits.inputs import default_text, task_inputs, text_inputs
 from ascender.insight.limits.measure import Measured, looked_at
 from ascender.insight.limits.page import report
 from ascender.insight.limits.summary import compared, growth, of, summary, verdict
-from ascender.insight.limits.tables import MARK, TABLES, filled, markdown, over_seeds, side_by_side
+from ascender.insight.limits.tables import (
+    MARK,
+    TABLES,
+    brief,
+    filled,
+    markdown,
+    over_seeds,
+    side_by_side,
+)
 from ascender.normalizers import NORMALIZERS
 from ascender.rules import RULES
 from ascender.tasks import task
@@ -267,8 +280,61 @@ def test_the_command(tmp_path, monkeypatch):
     assert {r["normalizer"] for r in told["models"][0]["rows"]} == {"softmax", "topk"}
     assert (tmp_path / "out" / "index.html").exists()
     assert str(tmp_path) not in (tmp_path / "out" / "limits.json").read_text(encoding="utf-8")
-    shown = run(model, *given[:2], "--lengths", "8", *given[4:])
-    assert "Every normaliser on the same scores" in shown.stdout
+    short = run(model, *given, "--compare", "muted")
+    *_, seen, do = short.stdout.splitlines()
+    assert [seen, do] == told["advice"]
+    assert (seen.startswith("Seen: at 24 tokens a head of m "), do.startswith("To do: ")) == (1, 1)
+    assert len(short.stdout.splitlines()) < 40
+    assert seen in html.unescape((tmp_path / "out" / "index.html").read_text("utf-8"))
+    assert do in (tmp_path / "out" / "limits.md").read_text("utf-8")
+
+
+def test_no_heading_is_cut(found):
+    """At the width of a file, whatever the table."""
+    from ascender.cli.limits import WIDTH, _shown
+
+    kept = summary(found)
+    made = [*(table(kept) for table in TABLES.values()), brief(kept), side_by_side(kept, kept)]
+    for table in made:
+        console = Console(width=WIDTH, file=io.StringIO())
+        console.print(_shown("title", table))
+        drawn = console.file.getvalue()
+        for word in " ".join(table.columns).split():
+            assert word in drawn, (table.name, word)
+
+
+def looked(share, grows, temperature=1.0, other=None):
+    """Two heads at two lengths, exp(H) ∝ L^grows; perhaps under another normaliser too."""
+    rows = [
+        SimpleNamespace(
+            normalizer=name, layer=0, head=head, length=n, keys=n,
+            share=share * (n / 64) ** (b - 1),
+            support=share * 64 * (n / 64) ** b, temperature=temperature,
+        )
+        for name, b in (("softmax", grows), *([other] if other else []))
+        for head in (0, 1)
+        for n in (16, 64)
+    ]  # fmt: skip
+    return SimpleNamespace(name="m", own="softmax", heads=rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "seen", "do"),
+    [
+        ((0.05, 0.9), "0 of 2 heads over 0.06 or more; the number of keys in use grows with length "
+         "as L^0.90.", "To do: nothing; most heads"),
+        ((0.5, 0.2), "over 0.50 of its keys", "nothing for longer texts"),
+        ((0.5, 0.9), "2 of 2 heads", "without --normalizers"),
+        ((0.5, 0.9, 1.0, ("topk", 0.1)), "2 of 2 heads", "topk comes nearest (L^0.10)"),
+        ((0.5, 0.9, 0.05), "2 of 2 heads", "raise the temperature of 2 heads to 0.1 or more (the "
+         "first is layer 0 head 0)"),
+    ],
+)  # fmt: skip
+def test_what_was_seen_and_what_to_do(given, seen, do):
+    found = advice(looked(*given))
+    assert seen in found[0][0]
+    assert do in found[1][0]
+    assert all(ko and ko != en for en, ko in found)
 
 
 @pytest.mark.parametrize(

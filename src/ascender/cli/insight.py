@@ -55,7 +55,7 @@ def insight(
     """
     try:
         from ascender.lab.report import looked
-        from ascender.lab.report.words import langs
+        from ascender.lab.report.words import langs, pick
 
         langs(lang)
         check_out(out, folder=True)
@@ -75,16 +75,19 @@ def insight(
         baseline = found[-1].variant if against else ""
         tables = looked.made_of(found, baseline)
         if out is not None:
-            for path in looked.save(found, out, baseline, names, lang):
-                note(f"wrote {path}")
+            paths = looked.save(found, out, baseline, names, lang)
+            note(f"wrote {len(paths)} files to {out}; open {paths[-1]}")
     except (ValueError, TypeError, OSError, RuntimeError, ImportError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
     if as_json:
         print_json(looked.plain(found, tables, names))
         return
+    one_lang = "ko" if lang == "ko" else "en"
     for one in tables:
-        show(_shown(one, "ko" if lang == "ko" else "en"))
+        show(_shown(one, one_lang))
+    for pair in looked.advice(found, groups[0][0].name):
+        typer.echo(pick(pair, one_lang))
 
 
 class _Given(NamedTuple):

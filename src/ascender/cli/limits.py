@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table as Shown
 
 from ascender.cli.terminal import (
+    WIDTH,
     Json,
     Lengths,
     check_out,
@@ -53,6 +55,9 @@ def limits(
     batch: Annotated[int, typer.Option(parser=count, metavar="N", help="Sequences.")] = 4,
     lang: Annotated[str, typer.Option(help="Captions: en, ko or both.")] = "en",
     out: Annotated[Path | None, typer.Option(help="Folder for tables, figures, a page.")] = None,
+    all_tables: Annotated[
+        bool, typer.Option("--tables", help="Print every table; --out keeps them in any case.")
+    ] = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Hold a model's attention against the limits of normalisation (arXiv 2508.17821).
@@ -78,7 +83,7 @@ def limits(
     except (ImportError, OSError, ValueError, TypeError, RuntimeError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
-    _tell(found, other, same, as_json)
+    _tell(found, other, same, "ko" if lang == "ko" else "en", all_tables, as_json)
     if written:
         note(f"wrote {len(written)} files; {written[-1]}")
 
@@ -168,8 +173,12 @@ def _plain(asked: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _tell(found: Any, other: Any, same: bool, as_json: bool) -> None:
+def _tell(
+    found: Any, other: Any, same: bool, lang: str, all_tables: bool, as_json: bool
+) -> None:  # fmt: skip
+    """A short table a model (or all of them), the comparison, and two sentences: seen, to do."""
     from ascender.insight.limits import tables
+    from ascender.insight.limits.advice import advice
     from ascender.insight.limits.monitor import guideline
     from ascender.insight.limits.summary import compared, of, summary, verdict
     from ascender.insight.limits.words import TITLES, pick
@@ -178,24 +187,40 @@ def _tell(found: Any, other: Any, same: bool, as_json: bool) -> None:
     kept = [summary(m) for m in models]
     said = None if other is None else verdict(compared(found, other, same))
     told = {m.name: guideline(of(m)) for m in models}
+    advised = [pick(pair, lang) for pair in advice(found)]
     if as_json:
-        print_json({"models": kept, "verdict": said, "warnings": told})
+        print_json({"models": kept, "verdict": said, "warnings": told, "advice": advised})
         return
+    chosen = tables.TABLES if all_tables else {"lengths": tables.brief}
     for m in kept:
-        for name, table in tables.TABLES.items():
-            show(_shown(f"{m['name']}: {pick(TITLES[name], 'en')}", table(m)))
+        for name, table in chosen.items():
+            show(_shown(f"{m['name']}: {pick(TITLES[name], lang)}", table(m)))
     if said is not None:
-        show(_shown(pick(TITLES["compare"], "en"), tables.side_by_side(*kept)))
+        show(_shown(pick(TITLES["compare"], lang), tables.side_by_side(*kept)))
         typer.echo(said)
     for name, lines in told.items():
-        for line in lines:
+        for line in lines if all_tables else lines[-1:]:
             note(f"warning: {name}: {line}")
+    for line in advised:
+        typer.echo(line)
 
 
 def _shown(title: str, table: Any) -> Shown:
-    made = Shown(title=title)
-    for i, heading in enumerate(table.columns):
-        made.add_column(heading, justify="left" if i == 0 else "right")
-    for row in table.rows:
-        made.add_row(*row)
+    """As it is where no heading would be cut, else with its rows as columns."""
+    columns, rows = table.columns, table.rows
+    if _least(columns, rows) > WIDTH:
+        columns, *rows = zip(columns, *rows, strict=True)
+    made = Shown(title=escape(title))
+    for i, heading in enumerate(columns):
+        made.add_column(escape(heading), justify="left" if i == 0 else "right")
+    for row in rows:
+        made.add_row(*map(escape, row))
     return made
+
+
+def _least(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """How wide it is with a word a line in its headings: below it words are cut."""
+    return 1 + sum(
+        3 + max(*(len(word) for word in heading.split()), *(len(row[i]) for row in rows))
+        for i, heading in enumerate(columns)
+    )

@@ -13,6 +13,8 @@ from typing import Annotated
 import typer
 from rich.console import Console, RenderableType
 
+WIDTH = 110  # of tables where the output is no terminal
+
 
 def count(text: str | int) -> int:
     """A whole number from 1; typer's own errors do not name the value."""
@@ -54,7 +56,7 @@ def print_json(value: object) -> None:
 
 def show(*shown: RenderableType) -> None:
     """Tables keep their width where the output is no terminal."""
-    width = None if sys.stdout.isatty() else 110
+    width = None if sys.stdout.isatty() else WIDTH
     Console(width=width, highlight=False).print(*shown, sep="\n")
 
 

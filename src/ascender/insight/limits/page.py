@@ -11,6 +11,7 @@ from typing import Any
 
 from ascender.files import write
 from ascender.insight.limits import figures, tables
+from ascender.insight.limits.advice import advice
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.monitor import guideline
 from ascender.insight.limits.summary import compared, of, summary, verdict
@@ -21,7 +22,7 @@ STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9da7b3; --paper: #0d1117; --card: #161b22; --line: #30363d; } }
 body { margin: 0 auto; padding: 1rem .9rem 4rem; max-width: 72rem; font: 16px/1.55 system-ui, "Noto Sans KR", "Apple SD Gothic Neo", "Malgun Gothic", sans-serif; color: var(--ink); background: var(--paper); }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line); } h3 { font-size: 1rem; }
-.soft, figcaption { color: var(--soft); font-size: .875rem; } figcaption span, li span, p span { display: block; }
+.said { font-size: 1.1rem; max-width: 60rem; } .soft, figcaption { color: var(--soft); font-size: .875rem; } figcaption span, li span, p span { display: block; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .8125rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .5rem; text-align: right; white-space: nowrap; } thead th { border-bottom: 2px solid var(--line); }
 th:first-child, td:first-child { text-align: left; } tbody tr:hover { background: var(--card); }
@@ -42,7 +43,7 @@ def report(
         write(out / "limits.json", _json({"asked": asked or {}, "models": kept, "verdict": said})),
         write(out / "rows.json", json.dumps([m.asdict() for m in models])),
         write(out / "heads.csv", tables.heads_csv(models)),
-        write(out / "limits.md", document(kept, said)),
+        write(out / "limits.md", document(kept, said, advice(measured))),
     ]
     drawn: list[tuple[str, str]] = []
     with figures.style():
@@ -58,8 +59,10 @@ def report(
     return [*written, write(out / "index.html", text)]
 
 
-def document(kept: Sequence[dict[str, Any]], said: str | None) -> str:
-    """The tables as Markdown."""
+def document(
+    kept: Sequence[dict[str, Any]], said: str | None, advised: Sequence[tuple[str, str]] = ()
+) -> str:
+    """The tables as Markdown, at the end what was seen and what to do."""
     parts = ["# Limits of normalisation\n"]
     if said is not None:
         parts += [said + "\n", tables.markdown(tables.side_by_side(*kept))]
@@ -67,6 +70,7 @@ def document(kept: Sequence[dict[str, Any]], said: str | None) -> str:
         parts.append(f"## {escape(found['name'])}\n")
         for name, table in tables.TABLES.items():
             parts += [f"{pick(TITLES[name], 'en')}\n", tables.markdown(table(found))]
+    parts += [f"{pick(pair, 'en')}\n" for pair in advised]
     return "\n".join(parts)
 
 
@@ -79,6 +83,7 @@ def _page(
 
     names = escape(" · ".join(m.name for m in models))
     body = [f"<h1>{title('page')}</h1><p class=soft>ASCender · {names} · arXiv 2508.17821</p>"]
+    body += [f"<p class=said>{_each(pair, both)}</p>" for pair in advice(models[0])]
     if said is not None:
         body.append(f"<h2>{title('compare')}</h2><p>{escape(said)}</p>")
         body.append(tables.html(tables.side_by_side(*kept)))

@@ -98,6 +98,17 @@ def by_temperature(found: Mapping[str, Any]) -> Table:
     return Table("temperature", columns, tuple(rows))
 
 
+def brief(found: Mapping[str, Any]) -> Table:
+    """The model's own weights in a few columns: what a terminal shows."""
+    columns = ("L", "exp(H)", "exp(H)/L", "largest weight", "N_s/N at 0.06 L", "largest ‖J‖₂")
+    cells = [
+        (str(r["length"]), *(_n(r[what]) for what in (
+            "support", "share", "largest", "separable", "spectral")))
+        for r in found["rows"] if r["normalizer"] == found["own"]
+    ]  # fmt: skip
+    return Table("lengths", columns, tuple(cells))
+
+
 TABLES = {
     "lengths": by_length, "normalizers": by_normalizer, "selection": by_selection,
     "temperature": by_temperature,

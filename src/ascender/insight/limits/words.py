@@ -80,6 +80,48 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
     ),
 )
 
+ADVICE: dict[str, tuple[str, str]] = {
+    "seen": (
+        "Seen: at {length} tokens a head of {name} spreads over {share} of its keys on average "
+        "(exp(H)/L), {wide} of {heads} heads over {guide} or more",
+        "관찰: 토큰 {length}개에서 {name}의 헤드는 평균적으로 키의 {share}에 퍼져 있고(exp(H)/L), "
+        "헤드 {heads}개 중 {wide}개가 {guide} 이상이다",
+    ),
+    "grows": (
+        "; the number of keys in use grows with length as L^{beta}",
+        ". 쓰이는 키의 수는 길이에 따라 L^{beta}로 늘어난다",
+    ),
+    "fine": (
+        "To do: nothing; most heads use fewer than {guide} of their keys, as the guideline asks.",
+        "할 일: 없음. 대부분의 헤드가 지침대로 키의 {guide}보다 적게 쓴다.",
+    ),
+    "level": (
+        "To do: nothing for longer texts, where the share of keys in use shrinks; on short ones, "
+        "do not read single keys out of such heads.",
+        "할 일: 긴 글에서는 쓰이는 키의 비율이 줄어들므로 없음. 짧은 글에서는 이런 헤드에서 "
+        "키 하나를 골라 읽지 말 것.",
+    ),
+    "another": (
+        "To do: where single tokens must be found in long texts, train with a normaliser or a "
+        "window that keeps the number of keys; on these scores {normalizer} comes nearest "
+        "(L^{beta}). For anything else, nothing.",
+        "할 일: 긴 글에서 토큰 하나를 찾아야 한다면 키의 수를 유지하는 정규화나 윈도우로 학습할 "
+        "것. 이 점수에서는 {normalizer}가 가장 가깝다(L^{beta}). 그 밖에는 없음.",
+    ),
+    "wide": (
+        "To do: where single tokens must be found in long texts, train with a normaliser or a "
+        "window that keeps the number of keys, and run this without --normalizers to compare them.",
+        "할 일: 긴 글에서 토큰 하나를 찾아야 한다면 키의 수를 유지하는 정규화나 윈도우로 학습하고, "
+        "--normalizers 없이 다시 실행해 비교할 것.",
+    ),
+    "cool": (
+        "To do: raise the temperature of {n} heads to {coolest} or more (the first is layer "
+        "{layer} head {head}); below it a small change of a score moves much of the attention.",
+        "할 일: 헤드 {n}개의 온도를 {coolest} 이상으로 올릴 것(첫째는 {layer}층 {head}번 헤드). "
+        "그보다 낮으면 점수가 조금만 변해도 어텐션이 크게 움직인다.",
+    ),
+}
+
 AXES: dict[str, tuple[str, str]] = {
     "L": ("keys L", "키의 수 L"),
     "support": ("exp(H)", "exp(H)"),

@@ -12,6 +12,7 @@ from typing import Any
 
 from ascender.files import write
 from ascender.lab.report import drawing, heads, table, words
+from ascender.lab.report.advice import advice
 from ascender.lab.report.insight import Measured, insight_tables
 from ascender.lab.report.page import Drawn, figures_of, table_of, template
 from ascender.lab.verdict import Rule
@@ -31,7 +32,7 @@ def save(
     """Write it; the page last. The first of `found` is what is looked at; `names` are of the models
     of each variant."""
     both = words.langs(lang)
-    made = made_of(found, baseline)
+    made, said = made_of(found, baseline), advice(found, names[found[0].variant][0])
     text = json.dumps(plain(found, made, names), ensure_ascii=False, indent=1)
     written = [write(out / "insight.json", text + "\n")]
     for one in made:
@@ -41,10 +42,11 @@ def save(
             path = out / "tables" / f"{one.name}{ending}.md"
             written.append(write(path, table.markdown(one, each)))
     drawn, paths = _drawn(found, out / "figures", lang)
-    said = {name: [words.pick(pair, each) for each in both] for name, pair in words.PAGE.items()}
+    named = {name: [words.pick(pair, each) for each in both] for name, pair in words.PAGE.items()}
     first, rest = found[0], found[1:]
     page = template(TEMPLATE).render(
-        langs=both, say=said, task=first.task, variant=first.variant,
+        langs=both, say=named, task=first.task,
+        advice=[[words.pick(pair, each) for each in both] for pair in said], variant=first.variant,
         models=list(names[first.variant]), against=[n for m in rest for n in names[m.variant]],
         figures=figures_of(drawn, both), tables=[table_of(t, both, {}) for t in made],
     )  # fmt: skip
@@ -69,6 +71,7 @@ def plain(
             ]
             for one in made
         },
+        "advice": [en for en, _ in advice(found, names[found[0].variant][0])],
     }
 
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ascender.lab.report.words import COLUMNS, NOTES, TITLES, VERDICTS, pick
+from ascender.lab.report.words import AXES, COLUMNS, NOTES, TITLES, VERDICTS, pick
+
+OF_MODELS = ("contribution", "roles", "grouping")  # what was measured of trained models
 
 # columns of words: set left
 NAMES = ("task", "variant", "metric", "of", "role", "against", "paper_claim", "suite", "ground")
@@ -52,15 +54,21 @@ class Table:
 
     def texts(self, lang: str) -> list[list[str]]:
         return [
-            [_said(c, cell, lang) for c, cell in zip(self.columns, row, strict=True)]
+            [self._said(c, cell, lang) for c, cell in zip(self.columns, row, strict=True)]
             for row in self.rows
         ]
 
+    def _said(self, column: str, cell: Cell, lang: str) -> str:
+        if column == "verdict" and cell.text in VERDICTS:
+            return pick(VERDICTS[cell.text], lang)
+        if self.name in OF_MODELS and column in ("of", "role"):  # in the words of their figures
+            return " + ".join(_named(part, lang) for part in cell.text.split("+"))
+        return cell.ko if lang == "ko" and cell.ko else cell.text
 
-def _said(column: str, cell: Cell, lang: str) -> str:
-    if column == "verdict" and cell.text in VERDICTS:
-        return pick(VERDICTS[cell.text], lang)
-    return cell.ko if lang == "ko" and cell.ko else cell.text
+
+def _named(part: str, lang: str) -> str:
+    pair = AXES.get(part) or AXES.get(f"of_{part}")
+    return pick(pair, lang) if pair else part
 
 
 def markdown(table: Table, lang: str) -> str:

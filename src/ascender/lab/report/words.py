@@ -188,10 +188,10 @@ NOTES: dict[str, dict[str, str]] = {
         "z and neighbours from its states; p of the paired t test, adjusted by Holm over this "
         "table.",
         "ko": "예제마다 토큰의 군집을 실제 무리와 견준 값의 시험 예제 평균이며(군집 수는 무리 수), "
-        "시드에 대한 평균 ± 표준편차와 95% t 구간이다. z는 잠재 좌표의 k-평균, neighbours는 이웃 "
-        "그래프의 스펙트럼 군집, attention은 가중치의 스펙트럼 군집, states는 층이 읽는 상태의 "
+        "시드에 대한 평균 ± 표준편차와 95% t 구간이다. z는 잠재 좌표의 k-평균, 이웃은 이웃 "
+        "그래프의 스펙트럼 군집, 어텐션은 가중치의 스펙트럼 군집, 상태는 층이 읽는 상태의 "
         "k-평균이고 마지막 번호는 모델을 떠나는 상태이다. 우연은 레이블을 섞은 값이다. NMI의 "
-        "차이는 같은 시드끼리 {baseline}의 같은 항목과, z와 neighbours는 그 states와 견주었고, p는 "
+        "차이는 같은 시드끼리 {baseline}의 같은 항목과, z와 이웃은 그 상태와 견주었고, p는 "
         "대응표본 t 검정을 이 표에 대해 홀름 방법으로 보정한 값이다.",
     },
 }
@@ -462,6 +462,45 @@ OPENINGS: dict[str, tuple[str, str]] = {
     "claims": (
         "Of {n} claims {supported} are supported, {not_supported} are not, {open} are open.",
         "주장 {n}개 중 지지됨 {supported}, 지지되지 않음 {not_supported}, 미정 {open}.",
+    ),
+}
+
+ADVICE: dict[str, tuple[str, str]] = {
+    "seen": (
+        "Seen: {rule} moves more attention than the other rules, {share} on average and {most} in "
+        "layer {layer}",
+        "관찰: {rule} 규칙이 다른 규칙보다 어텐션을 많이 옮긴다. 평균 {share}, {layer}층에서 "
+        "{most}",
+    ),
+    "muted": (
+        "; muting a rule in the trained model changes the score by: {scores}",
+        "이며, 학습된 모델에서 규칙을 끄면 점수가 변한다: {scores}",
+    ),
+    "look": (
+        "To do: look at layer {layer} head {head} of {model}, where {rule} moves most "
+        "(ascender view)",
+        "할 일: {rule} 규칙이 가장 많이 옮기는 {model}의 {layer}층 {head}번 헤드를 볼 것(ascender "
+        "view)",
+    ),
+    "quiet": (
+        "; less than {share} is moved in every layer by {rules}, so see whether a model without "
+        "does as well ({variants})",
+        ". 모든 층에서 {share}도 옮기지 않는 규칙({rules}) 없이 학습해도 같은지 확인할 것"
+        "({variants})",
+    ),
+    "groups": (
+        "Seen: true groups of tokens are found best by {source} of layer {layer} (NMI {nmi}, by "
+        "chance {chance}).",
+        "관찰: 토큰의 실제 무리는 {layer}층의 {source}에서 가장 잘 찾아진다(NMI {nmi}, 우연 "
+        "{chance}).",
+    ),
+    "nothing": (
+        "Seen: {variant} has no rules, and the task knows of no groups of tokens.",
+        "관찰: {variant}에는 규칙이 없고, 과제에는 토큰의 무리가 없다.",
+    ),
+    "no_rules": (
+        "To do: compare it with a model that has rules (ascender insight MODEL --against this).",
+        "할 일: 규칙이 있는 모델과 비교할 것(ascender insight MODEL --against 이 모델).",
     ),
 }
 
