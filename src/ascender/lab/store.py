@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ascender.files import write
+from ascender.files import json_rows, write
 from ascender.lab.suite import Suite
 from ascender.train import Run
 from ascender.train.folder import METRICS, RECORD, plain
@@ -103,7 +103,7 @@ class Store:
         if not path.exists():
             return {}
         scores = json.loads(beside.read_text("utf-8")) if beside.exists() else {}
-        found = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
+        found = json_rows(path)
         for r in found:
             r["test"]["scores"] = scores.get(r["key"], [])
         return {r["key"]: r for r in found}

@@ -6,7 +6,8 @@ import csv
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ascender.tasks.rows import Row, read, rows
+from ascender.files import json_rows
+from ascender.tasks.rows import Row, rows
 from ascender.tasks.text import Example, TextClasses
 
 SPLITS = {"train": "train", "validation": "eval", "test": "test"}  # ours: Long Range Arena's
@@ -89,7 +90,9 @@ def _pairs(folder: Path, split: str) -> list[Example]:
             f"no file {tsv}; expected it there (Long Range Arena's), or {jsonl.name} beside it "
             "with text1, text2 and label"
         )
-    found = _tabbed(tsv) if tsv.exists() else [(jsonl, i, r) for i, r in enumerate(read(jsonl), 1)]
+    found = (
+        _tabbed(tsv) if tsv.exists() else [(jsonl, i, r) for i, r in enumerate(json_rows(jsonl), 1)]
+    )
     examples = []
     for file, number, row in found:
         try:

@@ -10,12 +10,11 @@ JSON object a line with the data set's own columns.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ascender.files import place
+from ascender.files import json_rows, place
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -32,7 +31,7 @@ def rows(
         where = f"{path}{f' ({name})' if name else ''}, {split}, row"
     else:
         file = Path(data_dir) / place(path, name) / f"{split}.jsonl"
-        found, where = read(file), f"{file}, row"
+        found, where = json_rows(file), f"{file}, row"
     for number, row in enumerate(found, 1):
         if missing := [column for column in columns if column not in row]:
             raise ValueError(
@@ -52,31 +51,9 @@ def labelled(
     the folder has one with labels, else the official validation."""
     if data_dir is not None:
         file = Path(data_dir) / place(path, name) / "test.jsonl"
-        if file.exists() and all(row.get(column) not in HIDDEN for row in read(file)):
+        if file.exists() and all(row.get(column) not in HIDDEN for row in json_rows(file)):
             return rows(path, name, "test", data_dir, columns)
     return rows(path, name, official, data_dir, columns)
-
-
-def read(file: Path) -> list[Row]:
-    """One JSON object a line."""
-    if not file.exists():
-        raise FileNotFoundError(f"no file {file}; expected it there, one JSON object a line")
-    found = []
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise ValueError(f"it is a {type(row).__name__}")
-            except ValueError as error:  # broken JSON and broken UTF-8 are kinds of it
-                raise ValueError(
-                    f"{file}, line {number} cannot be read ({error}); expected one JSON object a "
-                    "line"
-                ) from None
-            found.append(row)
-    return found
 
 
 def fetched(path: str, name: str | None, split: str) -> list[Row]:

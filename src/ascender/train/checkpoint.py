@@ -12,7 +12,6 @@ those older than the one before it removed. So kill −9 at any moment leaves at
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,8 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+
+from ascender.files import beside, flush
 
 FOLDER, KEPT = "checkpoints", 2
 WEIGHTS, STATE, SHEET = "model.safetensors", "state.safetensors", "state.json"
@@ -43,7 +44,8 @@ class Checkpoint:
 def save(out: Path, step: int, checkpoint: Checkpoint) -> Path:
     """Write it whole, then let go of those before the last two."""
     folder = out / FOLDER
-    place, half = folder / f"step-{step:08d}", folder / f".step-{step:08d}.{os.getpid()}"
+    place = folder / f"step-{step:08d}"
+    half = beside(place)
     for left in folder.glob(".step-*"):  # by a process that was killed: a run has one writer
         shutil.rmtree(left, ignore_errors=True)
     half.mkdir(parents=True)
@@ -52,11 +54,11 @@ def save(out: Path, step: int, checkpoint: Checkpoint) -> Path:
         save_file(dict(checkpoint.state), half / STATE)
         (half / SHEET).write_text(json.dumps(checkpoint.sheet), encoding="utf-8")
         for path in half.iterdir():
-            _flush(path)
+            flush(path)
         if place.exists():  # the same step again, after a resume from the one before
             shutil.rmtree(place)
         half.rename(place)
-        _flush(folder)
+        flush(folder)
     finally:
         shutil.rmtree(half, ignore_errors=True)
     for old in found(out)[:-KEPT]:
@@ -92,15 +94,6 @@ def latest(out: Path, say: Any = print) -> Checkpoint | None:
         except Broken as error:
             say(f"{error}; going back to the one before")
     return None
-
-
-def _flush(path: Path) -> None:
-    """To the disk: a rename may otherwise outrun what it names."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ascender.files import write
+from ascender.files import beside, flush, write
 from ascender.tasks import Task
 from ascender.train import checkpoint
 from ascender.train.run import Run
@@ -62,30 +61,36 @@ def _read(path: Path) -> dict[str, Any]:
 def cut_metrics(out: Path, step: int) -> None:
     """The log up to a step; steps that will be taken again are taken out."""
     path, kept = out / METRICS, []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    for line in path.read_bytes().split(b"\n") if path.exists() else []:
         try:
             row = json.loads(line)
         except ValueError:  # the last one, half written by a process that was killed
             continue
         if row["step"] <= step:
-            kept.append(line + "\n")
-    write(path, "".join(kept))
+            kept.append(line + b"\n")
+    write(path, b"".join(kept))
 
 
 def keep_model(out: Path, model: Any, made: Task) -> None:
     """As from_pretrained reads it, with the task's tokenizer where it has one."""
     from transformers.utils import logging
 
-    place, half = out / MODEL, out / f".{MODEL}.{os.getpid()}"
-    shutil.rmtree(half, ignore_errors=True)
+    place = out / MODEL
+    half = beside(place)
+    for left in out.glob(f".{MODEL}.*"):  # by a process that was killed: a run has one writer
+        shutil.rmtree(left, ignore_errors=True)
+    half.mkdir()
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         model.save_pretrained(half)
         if made.tokenizer is not None:
             made.tokenizer.save_pretrained(half)
+        for path in half.iterdir():
+            flush(path)
         shutil.rmtree(place, ignore_errors=True)
         half.rename(place)
+        flush(out)
     finally:
         shutil.rmtree(half, ignore_errors=True)
         if bars:
