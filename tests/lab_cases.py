@@ -1,6 +1,7 @@
 """Records as the trainer writes them, made up: two tasks, five variants, three seeds."""
 
 import json
+import re
 
 import numpy as np
 
@@ -37,7 +38,8 @@ def record(task, variant, seed, gain=None, options=None, higher=True, **more):
     measured = insight(rng, ruled)
     seconds = 10 + 3 * ruled + float(rng.random())
     return {
-        "key": f"{task[:3]}-{variant}-{seed}-{len(options or {})}{sum((options or {}).values())}",
+        "key": re.sub(r"[\s/\\]", "_", f"{task[:3]}-{variant}-{seed}-{len(options or {})}"
+                      f"{sum((options or {}).values())}"),
         "run": {
             "task": task, "variant": variant, "seed": seed, "options": options or {}, "hidden": 32,
             "layers": LAYERS, "heads": HEADS, "steps": 120, "batch": 16, "rate": 1e-3, "every": 40,

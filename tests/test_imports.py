@@ -14,7 +14,8 @@ SOURCE = Path(ascender.__file__).parent
 
 # Data walks one way. What is not listed (compat, cli, bench …) comes after all of these.
 HOUSE = (
-    "names", "lazy", "visibility", "geometry", "rules", "rules.alignment", "rules.separation",
+    "names", "own_code", "lazy", "visibility", "geometry", "rules", "rules.alignment",
+    "rules.separation",
     "rules.cohesion", "numbers", "schedule", "combine", "normalizers", "positions.base",
     "positions.rope", "positions.alibi", "positions.t5", "positions.shaw", "positions.absolute",
     "positions", "neighbours", "flock", "backends", "backends.by_hand", "backends.tiles",

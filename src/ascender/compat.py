@@ -18,16 +18,18 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ascender.baselines import ATTENTIONS
+from ascender.baselines import ATTENTIONS, attention_kind
+from ascender.baselines.graph import GraphBias
 from ascender.files import write
 from ascender.neighbours import graph
 from ascender.normalizers import NORMALIZERS, normalizer
+from ascender.own_code import import_code, is_code
 from ascender.positions import POSITIONS
 from ascender.slot import Attention
 
@@ -68,8 +70,30 @@ def cells(
     return (Cell(*names) for names in product(attentions, positions, normalizers, modes))
 
 
-def check(cell: Cell, make: Callable[..., Attention] | None = None) -> Verdict:
-    """Try a cell (`make`: with an attention that is in no registry)."""
+@overload
+def check(what: Cell, make: Callable[..., Attention] | None = None) -> Verdict: ...
+
+
+@overload
+def check(what: str | type[Attention]) -> list[Verdict]: ...
+
+
+def check(
+    what: Cell | str | type[Attention], make: Callable[..., Attention] | None = None
+) -> Verdict | list[Verdict]:
+    """Try a cell (`make`: with an attention that is in no registry), or every cell of an attention:
+    a registered name, a class, or module:Class."""
+    if isinstance(what, Cell):
+        return _check(what, make)
+    if isinstance(what, str):
+        if is_code(what):
+            import_code(what)
+        attention_kind(what)
+        return [_check(cell) for cell in cells([what])]
+    return [_check(cell, what) for cell in cells([what.__name__])]
+
+
+def _check(cell: Cell, make: Callable[..., Attention] | None = None) -> Verdict:
     try:
         module = build(cell, make)
         sight(module, cell)
@@ -90,7 +114,7 @@ def build(cell: Cell, make: Callable[..., Attention] | None = None) -> Attention
     options = dict(SMALL.get(cell.attention, {}))
     if cell.mode == "window":
         options.update(window=WINDOW, n_global=1)
-    module = (make or ATTENTIONS[cell.attention])(
+    module = (make or attention_kind(cell.attention))(
         DIM, HEADS, position=cell.position, **options,
         normalizer=normalizer(cell.normalizer, heads=HEADS, **SHARP.get(cell.normalizer, {})),
     )  # fmt: skip
@@ -111,7 +135,7 @@ def run(module: Attention, x: Float[Tensor, "B N dim"], cell: Cell, **more: Any)
     options: dict[str, Any] = {"causal": cell.mode in ("causal", "decode")}
     if cell.mode == "padded":
         options["mask"] = padding(x)
-    if cell.attention == "graph":
+    if isinstance(module, GraphBias):
         ring = torch.arange(x.shape[1])
         options["neighbours"] = graph(torch.stack([ring[:-1], ring[1:]]), x.shape[1])
     return module(x, **options, **more)
@@ -233,7 +257,7 @@ def tried(attentions: Iterable[str], say: Callable[[str], None]) -> Iterator[Ver
     """Every cell of these, with a word on the way."""
     for name in attentions:
         say(f"trying {name}")
-        yield from map(check, cells([name]))
+        yield from check(name)
 
 
 def table(verdicts: Iterable[Verdict]) -> dict[str, Any]:

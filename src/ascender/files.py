@@ -1,9 +1,11 @@
-"""Files, whole or not at all; rows of JSON; where those of a data set lie."""
+"""Files, whole or not at all; rows of JSON; names that become part of a path; where the files of a
+data set lie."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -55,7 +57,7 @@ def json_rows(file: Path) -> list[dict[str, Any]]:
                 row = json.loads(line)
                 if not isinstance(row, dict):
                     raise ValueError(f"it is a {type(row).__name__}")
-            except ValueError as error:  # broken JSON and broken UTF-8 are kinds of it
+            except (ValueError, RecursionError) as error:  # broken JSON or UTF-8, or nested deep
                 raise ValueError(
                     f"{file}, line {number} cannot be read ({error}); expected one JSON object a "
                     "line"
@@ -68,3 +70,17 @@ def place(path: str, name: str | None) -> Path:
     """Where in the folder a data set lies."""
     short = Path(path.rstrip("/").split("/")[-1])
     return short / name if name else short
+
+
+def plain_name(what: str, name: object) -> str:
+    """A name that was read from a file and becomes part of a path: never a path itself."""
+    if (
+        not isinstance(name, str)
+        or not re.fullmatch(r"[^\s./\\][^\s/\\]{0,199}", name)
+        or not name.isprintable()
+    ):
+        raise ValueError(
+            f"{what} = {name!r}; expected a name: no path, no spaces, no dot in front, at most 200 "
+            "characters"
+        )
+    return name

@@ -17,9 +17,10 @@ from ascender.baselines.shuffled import Shuffled
 from ascender.baselines.vanilla import Matched, Vanilla
 from ascender.module import AscenderAttention
 from ascender.names import lookup
+from ascender.own_code import code, is_code
 from ascender.slot import Attention, options_of
 
-__all__ = ["ATTENTIONS", "attention", "options_of"]
+__all__ = ["ATTENTIONS", "attention", "attention_kind", "options_of"]
 
 ATTENTIONS: dict[str, type[Attention]] = {
     "ascender": AscenderAttention,
@@ -36,5 +37,12 @@ ATTENTIONS: dict[str, type[Attention]] = {
 
 def attention(name: str, dim: int, heads: int, **options: Any) -> Attention:
     """An attention of the slot by name; an option that it does not have is an error."""
-    kind = lookup("attention", name, ATTENTIONS)
-    return kind(dim, heads, **options)
+    return attention_kind(name)(dim, heads, **options)
+
+
+def attention_kind(name: str, what: str = "attention") -> type[Attention]:
+    """The class of an attention. `module:Class` is a name too, of a module that is imported."""
+    if not is_code(name):
+        return lookup(what, name, ATTENTIONS)
+    found: type[Attention] = code(what, name, Attention)
+    return found

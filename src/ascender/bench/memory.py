@@ -26,6 +26,7 @@ from ascender.bench.studies import STUDIES
 
 SMALL = 256  # tokens of the first, unmeasured call
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+MACHINE, CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def measure(
@@ -71,6 +72,22 @@ def peak() -> int:
                 return int(line.split()[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def available() -> int:
+    """Bytes that a process here may still take: of the machine, and of its container."""
+    found = []
+    if MACHINE.exists():
+        for line in MACHINE.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found.append(int(line.split()[1]) * 1024)
+    if not found:
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    if (CONTAINER / "memory.max").exists() and (CONTAINER / "memory.current").exists():
+        most = (CONTAINER / "memory.max").read_text().strip()
+        if most != "max":
+            found.append(int(most) - int((CONTAINER / "memory.current").read_text()))
+    return max(0, min(found))
 
 
 def reset() -> None:

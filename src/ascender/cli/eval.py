@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ascender.cli.terminal import Json, count, note, print_json, progress, show
+from ascender.cli.terminal import Json, TrustCode, count, note, print_json, progress, show
 from ascender.files import write
 
 app = typer.Typer()
@@ -47,6 +47,7 @@ def eval_(
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
     out: Annotated[Path | None, typer.Option(help="File for the results as JSON.")] = None,
+    trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Score a language model on public tasks, with lm-eval.
@@ -63,7 +64,7 @@ def eval_(
                 model, [name.strip() for name in tasks.split(",") if name.strip()],
                 adapter=adapter, include_path=include_path, data_dir=data_dir, limit=limit,
                 fewshot=fewshot, batch_size=batch_size, max_length=max_length, device=device,
-                say=note,
+                say=note, trust_code=trust_code,
             )  # fmt: skip
     except (ImportError, OSError, ValueError, NotImplementedError) as error:
         note(str(error))

@@ -8,7 +8,17 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ascender.cli.terminal import Json, check_out, count, note, print_json, progress, show
+from ascender.cli.terminal import (
+    Json,
+    TrustCode,
+    check_out,
+    count,
+    import_named,
+    note,
+    print_json,
+    progress,
+    show,
+)
 
 app = typer.Typer()
 SOURCE = "pylib"  # which a model with a tokenizer of its own reads by that
@@ -45,6 +55,7 @@ def insight(
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for tables, figures, a page.")] = None,
     lang: Annotated[str, typer.Option(help="Headings and captions: en, ko or both.")] = "en",
+    trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """What each rule does in each head, which roles heads have, which groups of tokens are found.
@@ -59,9 +70,10 @@ def insight(
 
         langs(lang)
         check_out(out, folder=True)
-        groups = [_loaded(models, adapter, task, data_dir)]
+        import_named(task)
+        groups = [_loaded(models, adapter, task, data_dir, trust_code)]
         if against:
-            groups.append(_loaded(against, None, task, data_dir))
+            groups.append(_loaded(against, None, task, data_dir, trust_code))
         if len({group[0].variant for group in groups}) < len(groups):
             raise ValueError(
                 f"--against is {groups[0][0].variant} like the models; expected another variant"
@@ -102,7 +114,11 @@ class _Given(NamedTuple):
 
 
 def _loaded(
-    folders: Sequence[Path], adapter: Path | None, task: str | None, data_dir: Path | None
+    folders: Sequence[Path],
+    adapter: Path | None,
+    task: str | None,
+    data_dir: Path | None,
+    trust_code: bool,
 ) -> list[_Given]:
     """Models that are seeds of one variant."""
     from ascender.insight.loading import load, source_for, task_for
@@ -110,7 +126,7 @@ def _loaded(
 
     found = []
     for i, folder in enumerate(folders):
-        loaded = load(folder, adapter, say=note)
+        loaded = load(folder, adapter, note, trust_code)
         run = loaded.run or {}
         if task == SOURCE and run.get("task") != SOURCE:
             made, tokenizer = source_for(loaded), loaded.tokenizer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,16 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ascender.cli.terminal import Json, check_out, count, note, print_json, show
+from ascender.cli.terminal import (
+    Json,
+    TrustCode,
+    check_out,
+    count,
+    import_named,
+    note,
+    print_json,
+    show,
+)
 
 app = typer.Typer(
     help="Suites of runs: claims, seeds, statistics.",
@@ -45,7 +54,7 @@ def _trials(made: Any) -> int:
 
 @app.command(epilog="Example: ascender lab run quick --out lab/quick --seeds 3")
 def run(
-    suite: Annotated[str, typer.Argument(help="A suite (ascender lab list) or its file.")],
+    suite: Annotated[str, typer.Argument(help="A suite (ascender lab list) or a file, FILE.py.")],
     out: Annotated[Path, typer.Option(help="The folder of its trials; the same again goes on.")],
     seeds: Annotated[int | None, typer.Option(parser=count, metavar="N", help="0 … N − 1.")] = None,
     workers: Annotated[
@@ -96,17 +105,18 @@ def _run(made: Any, folder: Path, who: Any, budget: Any, where: str | None) -> b
     """A suite's trials, those that fit into the budget, or all and then its costs. Whether nothing
     failed."""
     from ascender.lab import costs
+    from ascender.lab.engine import finish
     from ascender.lab.progress import watched
     from ascender.lab.store import Store
 
-    store = Store(folder)
+    store = Store(folder, note)
     store.open(made)
     for each in made.runs:
         store.forgive(each.key)
     runs = _planned(made, store, budget, who.workers or 1, where)
     with ended_by_sigterm():
         with watched(made, store, who.workers or 1, note) as tick:
-            who.go(store, runs, where, tick)
+            finish(who, store, runs, where, tick, note)
         if budget is None and costs.wanted(folder, made.costs):
             costs.keep(folder, made.costs, costs.measure(made.costs, note))
     failed = {r.key: store.failures(r.key) for r in made.runs if not store.done(r.key)}
@@ -207,6 +217,7 @@ def report(
         typer.Option(help="Only fill the tables of a document, between <!-- lab: SUITE TABLE -->."),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="List every file written.")] = False,
+    trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:
     """Tables, figures, methods and a page from the trials that are done.
@@ -223,12 +234,14 @@ def report(
 
         where = None if data_dir is None else str(data_dir)
         made = None if suite is None else find(suite)
+        if trust_code:
+            _import_named_in(inside(folder) or [folder])
         if into:
-            paths = fill({path: lang or _language(path) for path in into}, folder)
+            paths = fill({path: lang or _language(path) for path in into}, folder, say=note)
         elif inside(folder):
             paths = several(folder, out or folder / "report", lang or "en", where, say=note)
         else:
-            paths = make(folder, out or folder / "report", made, lang or "en", where)
+            paths = make(folder, out or folder / "report", made, lang or "en", where, say=note)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
@@ -244,6 +257,16 @@ def report(
         typer.echo(f"wrote {len(paths)} files to {paths[-1].parent}; open {paths[-1]}")
 
 
+def _import_named_in(folders: Sequence[Path]) -> None:
+    """The tasks and attentions that records name by module:Class."""
+    from ascender.lab.report.source import NoTrial, read
+
+    for folder in folders:
+        with suppress(NoTrial):
+            for record in read(folder, say=note).records:
+                import_named(record["run"]["task"], record["run"]["variant"])
+
+
 def _language(document: Path) -> str:
     """README.ko.md is Korean."""
     return "ko" if ".ko" in document.suffixes else "en"
@@ -256,7 +279,7 @@ def _show(found: Sequence[tuple[Any, Path]], as_json: bool) -> None:
 
     rows = {}
     for made, folder in found:
-        records: list[Any] = Store(folder).records(made)
+        records: list[Any] = Store(folder, note).records(made)
         if made.tuning:
             records = [on_validation(r) for r in records]
         if not records:

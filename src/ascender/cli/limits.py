@@ -14,8 +14,10 @@ from ascender.cli.terminal import (
     WIDTH,
     Json,
     Lengths,
+    TrustCode,
     check_out,
     count,
+    import_named,
     note,
     parse_lengths,
     print_json,
@@ -58,6 +60,7 @@ def limits(
     all_tables: Annotated[
         bool, typer.Option("--tables", help="Print every table; --out keeps them in any case.")
     ] = False,
+    trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Hold a model's attention against the limits of normalisation (arXiv 2508.17821).
@@ -77,7 +80,8 @@ def limits(
         langs(lang)
         check_out(out, folder=True)
         with progress() as say:
-            found, other = _measured(asked, data_dir, say)
+            import_named(task)
+            found, other = _measured(asked, data_dir, trust_code, say)
         same = compare == MUTED
         written = [] if out is None else report(found, out, other, lang, _plain(asked), same)
     except (ImportError, OSError, ValueError, TypeError, RuntimeError) as error:
@@ -89,7 +93,7 @@ def limits(
 
 
 def _measured(
-    asked: dict[str, Any], data_dir: Path | None, say: Callable[[str], None]
+    asked: dict[str, Any], data_dir: Path | None, trust_code: bool, say: Callable[[str], None]
 ) -> tuple[Any, Any]:
     from ascender.insight import load
     from ascender.insight.capture import has_rules, muted
@@ -99,11 +103,11 @@ def _measured(
     from ascender.rules import RULES
 
     say(f"loading {asked['model']}")
-    loaded = load(asked["model"], asked["adapter"], say=note)
+    loaded = load(asked["model"], asked["adapter"], note, trust_code)
     second = asked["compare"]
     if second == MUTED and not has_rules(loaded.model):
         raise ValueError(f"{loaded.name} has no rules to mute; expected --compare MODEL")
-    against = None if second in (None, MUTED) else load(second, say=note)
+    against = None if second in (None, MUTED) else load(second, None, note, trust_code)
     wanted = asked["normalizers"]
     names = None if wanted is None else [n.strip() for n in wanted.split(",")]
     for name in names or ():

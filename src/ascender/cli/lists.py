@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ascender.cli.terminal import Json, print_json, progress, show
+from ascender.cli.terminal import Json, import_named, note, print_json, progress, show
 
 app = typer.Typer(
     help="What there is, and what goes with what.",
@@ -91,6 +91,7 @@ def tasks(
     from ascender.train import Run
 
     try:
+        import_named(name)
         made = Run.of(name).make_task(None if data_dir is None else str(data_dir))
         example, floor = made.example(), made.floor
     except (ValueError, OSError, ModuleNotFoundError) as error:
@@ -125,7 +126,9 @@ def variants(as_json: Json = False) -> None:
 
 @app.command(epilog="Example: ascender list compat --attention performer")
 def compat(
-    attention: Annotated[str | None, typer.Option(help="One attention; all without it.")] = None,
+    attention: Annotated[
+        str | None, typer.Option(help="One, or module:Class of your own; all without it.")
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Try every cell again instead of reading the table.")
     ] = False,
@@ -140,22 +143,26 @@ def compat(
     not run refuses with an error that names what does.
     """
     from ascender import compat as study
-    from ascender.baselines import ATTENTIONS
-    from ascender.names import lookup
+    from ascender.baselines import ATTENTIONS, attention_kind
 
     if write is not None and not check:
         raise typer.BadParameter("without --check; expected both", param_hint="--write")
     if attention is not None:
         try:
-            lookup("attention", attention, ATTENTIONS)
+            import_named(attention)
+            attention_kind(attention)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--attention") from None
     names = list(ATTENTIONS) if attention is None else [attention]
-    if check:
+    shipped = {} if check else study.stored()
+    new = [name for name in names if name not in shipped]
+    try:
         with progress() as say:
-            found = study.table(study.tried(names, say))
-    else:
-        found = {name: study.stored()[name] for name in names}
+            fresh = study.table(study.tried(new, say))
+    except study.Broken as error:
+        note(f"error: {error}")
+        raise typer.Exit(1) from None
+    found = {name: shipped.get(name) or fresh[name] for name in names}
     if write is not None:
         for path in study.save(found, write):
             typer.echo(f"wrote {path}", err=True)

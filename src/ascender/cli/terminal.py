@@ -13,6 +13,8 @@ from typing import Annotated
 import typer
 from rich.console import Console, RenderableType
 
+from ascender.own_code import import_code, is_code
+
 WIDTH = 110  # of tables where the output is no terminal
 
 
@@ -24,6 +26,10 @@ def count(text: str | int) -> int:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+TrustCode = Annotated[
+    bool,
+    typer.Option("--trust-code", help="Import code (module:Class) that the files read name."),
+]
 Lengths = Annotated[
     str | None, typer.Option(help="Numbers of tokens, separated by commas.", metavar="N,N,…")
 ]
@@ -48,6 +54,15 @@ def parse_lengths(text: str | None, default: Sequence[int]) -> tuple[int, ...]:
             )
         found.append(int(piece))
     return tuple(sorted(set(found)))
+
+
+def import_named(*names: str | None) -> None:
+    """What the command line names as module:Class is looked for in the current folder too. Of a
+    variant the first piece may be that."""
+    for name in names:
+        first = (name or "").split("+")[0]
+        if is_code(first):
+            import_code(first, here=True)
 
 
 def print_json(value: object) -> None:

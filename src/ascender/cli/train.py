@@ -12,17 +12,23 @@ from typing import Annotated, Any
 
 import typer
 
-from ascender.cli.terminal import Json, note, print_json
+from ascender.cli.terminal import Json, import_named, note, print_json
 
 app = typer.Typer()
 
 
 @app.command(epilog="Example: ascender train --task distinct --variant ascender --out runs/a0")
 def train(
-    task: Annotated[str, typer.Option(help="A task (ascender list tasks).")],
+    task: Annotated[
+        str, typer.Option(help="A task (ascender list tasks), or module:Class of your own.")
+    ],
     out: Annotated[Path, typer.Option(help="A folder of its own for this run.")],
     variant: Annotated[
-        str, typer.Option(help="A variant (ascender list variants), such as ascender+alibi+k=8.")
+        str,
+        typer.Option(
+            help="A variant (ascender list variants), such as ascender+alibi+k=8, or module:Class "
+            "of an attention of your own, such as my_bias:First+rope."
+        ),
     ] = "ascender",
     seed: Annotated[int, typer.Option(help="Draws the weights, batches and dropout.")] = 0,
     options: Annotated[
@@ -90,6 +96,7 @@ def train(
         "losses": _json("--losses", losses),
     }  # fmt: skip
     try:
+        import_named(task, variant)
         if size is not None:
             sized = Run.size(size)
             given |= {name: sized[name] for name in sized if given[name] is None}

@@ -9,8 +9,10 @@ import typer
 
 from ascender.cli.terminal import (
     Json,
+    TrustCode,
     check_out,
     count,
+    import_named,
     note,
     print_json,
     progress,
@@ -52,6 +54,7 @@ def view(
         int | None, typer.Option(parser=count, metavar="N", help="Read no more of the text.")
     ] = None,
     lang: Annotated[str, typer.Option(help="Of the page: en or ko.")] = "en",
+    trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Write a page that takes a model's attention apart: one file, no network.
@@ -63,7 +66,7 @@ def view(
         check_out(out)
         found = _page(
             models, text, text_file, task, example, data_dir, adapter, compare, max_tokens, first,
-            lang,
+            lang, trust_code,
         )  # fmt: skip
         size = found.save(out).stat().st_size
     except (ValueError, TypeError, OSError, RuntimeError, ModuleNotFoundError) as error:
@@ -78,7 +81,7 @@ def view(
 def _page(
     models: list[str], text: str | None, text_file: Path | None, task: str | None,
     example: int | None, data_dir: Path | None, adapter: Path | None, compare: bool,
-    max_tokens: int, first: int | None, lang: str,
+    max_tokens: int, first: int | None, lang: str, trust_code: bool,
 ) -> Any:  # fmt: skip
     if len(models) != (2 if compare else 1):
         wanted = "two models with --compare" if compare else "one model, or --compare A B"
@@ -101,7 +104,11 @@ def _page(
         text = read_text(text_file)
     blobs, last = Blobs(), len(models) - 1
     with progress() as say:
-        loaded = [load(s, adapter if at == last else None, say) for at, s in enumerate(models)]
+        import_named(task)
+        loaded = [
+            load(source, adapter if at == last else None, say, trust_code)
+            for at, source in enumerate(models)
+        ]
         read = [_input(one, text, first, task, example, data_dir) for one in loaded]
         seen = [
             look(name, one.model, one.tokenizer, what, blobs, max_tokens, say)

@@ -8,9 +8,10 @@ import torch
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from ascender.baselines import ATTENTIONS, attention, options_of
+from ascender.baselines import ATTENTIONS, attention, attention_kind, options_of
 from ascender.names import lookup, nearest
 from ascender.normalizers import NORMALIZERS, Normalizer, normalizer
+from ascender.own_code import import_code, is_code
 from ascender.positions import POSITIONS, Position, position
 from ascender.rules import RULES
 from ascender.schedule import LossWeights
@@ -131,11 +132,11 @@ class AscenderConfig(PreTrainedConfig):
                     f"{name} = {getattr(self, name)}; expected a divisor of {whole} = "
                     f"{getattr(self, whole)}"
                 )
-        lookup("attention", self.attention, ATTENTIONS)
+        attention_kind(self.attention)
         lookup("position", self.position, POSITIONS)
         lookup("normalizer", self.normalizer, NORMALIZERS)
         if self.cross_attention is not None:
-            kind = lookup("cross_attention", self.cross_attention, ATTENTIONS)
+            kind = attention_kind(self.cross_attention, "cross_attention")
             if not kind.crosses:
                 fit = ", ".join(name for name, kind in ATTENTIONS.items() if kind.crosses)
                 raise ValueError(
@@ -187,14 +188,14 @@ class AscenderConfig(PreTrainedConfig):
         random (Performer, BigBird, the shuffled control) is drawn anew for every layer."""
         name, options = self.attention, dict(self.attention_options or {})
         if layer in (self.plain_layers or []) and not cross:
-            known = [o for o in options_of(ATTENTIONS["vanilla"]) if o != "backend"]
+            known = [o for o in options_of(attention_kind("vanilla")) if o != "backend"]
             name, options = "vanilla", {o: v for o, v in options.items() if o in known}
         if cross:
-            name = self.cross_attention or (name if ATTENTIONS[name].crosses else "vanilla")
-            known = [o for o in options_of(ATTENTIONS[name]) if o not in ("window", "n_global")]
+            name = self.cross_attention or (name if attention_kind(name).crosses else "vanilla")
+            known = [o for o in options_of(attention_kind(name)) if o not in ("window", "n_global")]
             options = {option: value for option, value in options.items() if option in known}
             where = None
-        if "seed" in options_of(ATTENTIONS[name]):
+        if "seed" in options_of(attention_kind(name)):
             options["seed"] = options.get("seed", 0) + (layer or 0)
         return attention(
             name, self.hidden_size, self.num_attention_heads, kv_heads=self.num_key_value_heads,
@@ -210,3 +211,17 @@ class AscenderConfig(PreTrainedConfig):
         with torch.device("meta"):
             width = self.make_attention(None).head_dim  # a matched vanilla's is wider
         return {"dim": self.hidden_size, "heads": self.num_attention_heads, "head_dim": width}
+
+
+def admit_code(source: str, trust_code: bool) -> None:
+    """A saved config may name an attention by module:Class. It is used where its module is imported
+    already, or (trust_code) is imported for it; else it is an error that says so."""
+    found, _ = PreTrainedConfig.get_config_dict(source)
+    if found.get("model_type") != AscenderConfig.model_type:
+        return
+    for field in ("attention", "cross_attention"):
+        name = found.get(field)
+        if is_code(name):
+            if trust_code:
+                import_code(name, here=True)
+            attention_kind(name, f"{source}: {field}")

@@ -64,6 +64,7 @@ def evaluate(
     adapter: Path | None = None, include_path: Path | None = None, data_dir: Path | None = None,
     limit: int | None = None, fewshot: int | None = None, batch_size: int = 8,
     max_length: int | None = None, device: str = "cpu", say: Callable[[str], None] = print,
+    trust_code: bool = False,
 ) -> list[Score]:  # fmt: skip
     """The scores of a model (a folder, a name on the Hub, or a model with its tokenizer).
 
@@ -72,6 +73,7 @@ def evaluate(
     limit         the first so many rows of every task
     fewshot       worked examples in front of a question, where not the task's own number
     max_length    tokens of context and answer together; longer contexts lose their beginning
+    trust_code    import the attention that the model names by module:Class
     """
     lm_eval = _lm_eval()
     from transformers import set_seed
@@ -81,7 +83,7 @@ def evaluate(
     _check_device(device)
     manager, names = find(tasks, include_path, say)
     if isinstance(model, str | Path):
-        model, tokenizer = load(str(model), tokenizer, adapter, say)
+        model, tokenizer = load(str(model), tokenizer, adapter, say, trust_code)
     with redirect_stdout(sys.stderr), _quiet():
         with data_from(data_dir, say):
             loaded = _loaded(manager, names)
@@ -162,16 +164,21 @@ def _list(names: Iterable[str]) -> str:
 
 
 def load(
-    source: str, tokenizer: Any, adapter: Path | None, say: Callable[[str], None]
+    source: str,
+    tokenizer: Any,
+    adapter: Path | None,
+    say: Callable[[str], None],
+    trust_code: bool = False,
 ) -> tuple[Any, Any]:
     """(model, tokenizer) of a folder or a name. Bytes where the folder has no tokenizer."""
     import transformers
 
-    import ascender.hf  # noqa: F401  registers ours
+    from ascender.hf.configuration import admit_code  # ascender.hf registers ours
 
     if Path(source).exists() and not (Path(source) / "config.json").is_file():
         raise FileNotFoundError(f"no config.json in {source}; expected what save_pretrained wrote")
     try:
+        admit_code(source, trust_code)
         config = transformers.AutoConfig.from_pretrained(source)
     except OSError as error:
         raise OSError(

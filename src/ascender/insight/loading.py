@@ -13,7 +13,9 @@ import transformers
 
 import ascender.hf
 from ascender.hf.adapter import load_adapter
+from ascender.hf.configuration import admit_code
 from ascender.hf.evaluate import tokenizer_of
+from ascender.own_code import import_code, is_code
 from ascender.tasks import Batch, Task, kind_of, task
 from ascender.tasks.base import IGNORED
 
@@ -33,10 +35,12 @@ class Loaded:
 
 
 def load(
-    source: str | Path, adapter: str | Path | None = None, say: Callable[[str], None] = print
-) -> Loaded:
+    source: str | Path, adapter: str | Path | None = None, say: Callable[[str], None] = print,
+    trust_code: bool = False,
+) -> Loaded:  # fmt: skip
     """What save_pretrained or `ascender train` wrote, or a name on the Hub; with an adapter, the
-    retrofitted model."""
+    retrofitted model. Code that its files name (module:Class) is used where it is imported
+    already, or with `trust_code`, which imports it."""
     folder = Path(source)
     if folder.is_dir() and (folder / MODEL / "config.json").is_file():
         folder = folder / MODEL
@@ -45,11 +49,13 @@ def load(
             f"no config.json in {folder}; expected what save_pretrained or ascender train wrote"
         )
     where = str(folder) if folder.exists() else str(source)
-    model = _model(where)
+    model = _model(where, trust_code)
     if adapter is not None:
         load_adapter(model, adapter)
     sheet = folder.parent / RUN
     run = json.loads(sheet.read_text(encoding="utf-8"))["run"] if sheet.is_file() else None
+    if trust_code and run and is_code(run.get("task")):
+        import_code(run["task"], here=True)
     return Loaded(_name(folder), model.eval(), _tokenizer(where, model, say), run)
 
 
@@ -60,8 +66,11 @@ def task_for(loaded: Loaded, name: str | None, data_dir: str | Path | None = Non
     wanted = name or run.get("task")
     if wanted is None:
         raise ValueError(f"no task is known of {loaded.name}; expected --task")
+    if name is not None and is_code(name):
+        import_code(name)
+    kind = kind_of(wanted)  # of code that run.json names: only what is imported already
     options = dict(run.get("options") or {}) if run.get("task") == wanted else {}
-    if data_dir is not None and "data_dir" in inspect.signature(kind_of(wanted)).parameters:
+    if data_dir is not None and "data_dir" in inspect.signature(kind).parameters:
         options["data_dir"] = str(data_dir)
     made = task(wanted, **options)
     check_fits(loaded, made)
@@ -109,8 +118,9 @@ def _name(folder: Path) -> str:
     return folder.parent.name if folder.name == MODEL else folder.name
 
 
-def _model(where: str) -> Any:
+def _model(where: str, trust_code: bool) -> Any:
     try:
+        admit_code(where, trust_code)
         config = transformers.AutoConfig.from_pretrained(where)
     except OSError as error:
         raise OSError(

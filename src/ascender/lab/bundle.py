@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ascender.files import write
+from ascender.files import plain_name, write
 from ascender.lab.store import SHEET, TRIALS, now
 from ascender.lab.suite import Suite, suite
 
@@ -34,20 +34,29 @@ class Claim:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Suites by name, in the order in which they are run, and what they are to show."""
+    """Suites, by name or by their files, in the order in which they are run, and what they are to
+    show."""
 
     name: str
     claim: str
     suites: tuple[str, ...]
     claim_ko: str = ""
     claims: tuple[Claim, ...] = ()
+    source: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        plain_name("bundle", self.name)
 
     def made(self) -> list[Suite]:
-        found = [suite(name) for name in self.suites]
+        found = [suite(self._place(name)) for name in self.suites]
         wrong = [one for one in found if not isinstance(one, Suite)]
         if wrong:
             raise ValueError(f"{self.name} holds {wrong[0]!r}; expected suites, not bundles")
         return found
+
+    def _place(self, name: str) -> str:
+        """A file beside the bundle's own."""
+        return str(Path(self.source).parent / name) if name.endswith(".py") else name
 
 
 def places(
@@ -89,7 +98,8 @@ def claimed(folder: Path) -> tuple[str, tuple[Claim, ...]]:
     if not path.exists():
         return "", ()
     sheet = json.loads(path.read_text(encoding="utf-8"))
-    return sheet["name"], tuple(_claim(one) for one in sheet["claims"])
+    name = plain_name(f"name in {path}", sheet["name"])
+    return name, tuple(_claim(one) for one in sheet["claims"])
 
 
 def _claim(one: Mapping[str, Any]) -> Claim:

@@ -2,6 +2,7 @@
 
 engine.go(store, runs, data_dir, tick)     tick() is called now and then; what fails is in the
                                            store after a second try
+finish(engine, …)                          the same until every trial is done or has failed
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +20,7 @@ from typing import Any
 
 from ascender.lab.store import TRIES, Store, as_json
 from ascender.lab.trial import trial
+from ascender.own_code import told
 from ascender.train import Run
 
 Say = Callable[[], None]
@@ -34,7 +37,7 @@ class Local:
         jobs: queue.SimpleQueue[Run] = queue.SimpleQueue()
         for run in runs:
             jobs.put(run)
-        cores = [_Core(store, jobs, data_dir) for _ in range(min(self.workers, len(runs)))]
+        cores = [_Core(store, jobs, data_dir, i) for i in range(min(self.workers, len(runs)))]
         for core in cores:
             core.start()
         try:
@@ -50,9 +53,13 @@ class Local:
 class _Core(threading.Thread):
     """Hands jobs to a worker process of its own until there are none."""
 
-    def __init__(self, store: Store, jobs: queue.SimpleQueue[Run], data_dir: str | None) -> None:
+    def __init__(
+        self, store: Store, jobs: queue.SimpleQueue[Run], data_dir: str | None, number: int
+    ) -> None:
         super().__init__(daemon=True)
         self.store, self.jobs, self.data_dir = store, jobs, data_dir
+        self.log = store.folder / f"worker-{os.getpid()}-{number}.log"  # kept if it dies
+        self.died = False
         self.worker: subprocess.Popen[str] | None = None
         self.stopped = False
 
@@ -73,7 +80,8 @@ class _Core(threading.Thread):
             self.worker = self._new()
         assert self.worker.stdin is not None
         assert self.worker.stdout is not None
-        job = {"folder": str(self.store.folder), "run": as_json(run), "data_dir": self.data_dir}
+        job = {"folder": str(self.store.folder), "run": as_json(run), "data_dir": self.data_dir,
+               "source": self.store.source}  # fmt: skip
         try:
             self.worker.stdin.write(json.dumps(job) + "\n")
             self.worker.stdin.flush()
@@ -83,12 +91,20 @@ class _Core(threading.Thread):
         if line.strip():
             return bool(json.loads(line)["state"] != "failed")
         if not self.stopped:
-            self.store.fail(run.key, f"the worker died (exit code {self.worker.wait()})")
+            self.died = True
+            self.store.fail(run.key, f"the worker died ({self._why(self.worker.wait())})")
         return False
+
+    def _why(self, code: int) -> str:
+        """A signal where one ended it, and the last line that it wrote."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
+        said = f": {lines[-1]}" if lines[-1] else ""
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return f"{how}{said}; {self.log}"
 
     def _new(self) -> subprocess.Popen[str]:
         pinned = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-        with (self.store.folder / "workers.log").open("a") as log:
+        with self.log.open("w") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "ascender.lab.trial"], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **pinned},
@@ -108,6 +124,8 @@ class _Core(threading.Thread):
             except subprocess.TimeoutExpired:  # SIGTERM may be ignored, as in some batch systems
                 worker.kill()
                 worker.wait()
+        if not self.died:
+            self.log.unlink(missing_ok=True)
 
 
 class Ray:
@@ -132,8 +150,12 @@ class Ray:
         folder = str(store.folder.resolve())
         tries = {run.key: 0 for run in runs}
         bykey = {run.key: run for run in runs}
+
+        def send(run: Run) -> Any:
+            return task.remote(folder, as_json(run), data_dir, store.source)
+
         try:
-            waiting = {task.remote(folder, as_json(run), data_dir): run.key for run in runs}
+            waiting = {send(run): run.key for run in runs}
             while waiting:
                 tick()
                 done, _ = ray.wait(list(waiting), timeout=0.5)
@@ -141,7 +163,7 @@ class Ray:
                     key = waiting.pop(ref)
                     tries[key] += 1
                     if _failed(ray, ref, store, key) and tries[key] < TRIES:
-                        waiting[task.remote(folder, as_json(bykey[key]), data_dir)] = key
+                        waiting[send(bykey[key])] = key
         finally:
             ray.shutdown()
         tick()
@@ -152,7 +174,7 @@ def _failed(ray: Any, ref: Any, store: Store, key: str) -> bool:
     try:
         return bool(ray.get(ref)["state"] == "failed")
     except ray.exceptions.RayError as error:
-        store.fail(key, f"the worker died ({type(error).__name__})")
+        store.fail(key, f"the worker died ({told(error)})")
         return True
 
 
@@ -180,7 +202,9 @@ class Slurm:
         for _ in range(TRIES):
             folder = str(store.folder.resolve())
             with executor.batch():
-                jobs = [executor.submit(trial, folder, as_json(r), data_dir) for r in runs]
+                jobs = [
+                    executor.submit(trial, folder, as_json(r), data_dir, store.source) for r in runs
+                ]
             again = []
             for run, job in zip(runs, jobs, strict=True):
                 while not job.done():
@@ -188,13 +212,34 @@ class Slurm:
                     time.sleep(0.5)
                 error = job.exception()
                 if error is not None:
-                    store.fail(run.key, f"the job died ({type(error).__name__})")
+                    store.fail(run.key, f"the job died ({told(error)})")
                 if error is not None or job.result()["state"] == "failed":
                     again.append(run)
             runs = again
             if not runs:
                 break
         tick()
+
+
+WAIT = 1.0  # seconds between looks at trials that others hold
+
+
+def finish(
+    engine: Any, store: Store, runs: Sequence[Run], data_dir: str | None, tick: Say,
+    note: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Trials that another process holds are waited for, and taken over when it lets go of them."""
+    engine.go(store, runs, data_dir, tick)
+    told = 0
+    while left := [run for run in runs if store.is_open(run.key)]:
+        free = [run for run in left if not store.held(run.key)]
+        if free:
+            engine.go(store, free, data_dir, tick)
+        elif told != len(left):
+            told = len(left)
+            note(f"waiting for {told} trials that another process holds (Ctrl-C stops)")
+        tick()
+        time.sleep(WAIT)
 
 
 ENGINES: dict[str, type[Any]] = {"local": Local, "ray": Ray, "slurm": Slurm}

@@ -12,14 +12,15 @@ from __future__ import annotations
 import fcntl
 import json
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ascender.files import json_rows, write
+from ascender.files import json_rows, plain_name, write
 from ascender.lab.suite import Suite
 from ascender.train import Run
 from ascender.train.folder import METRICS, RECORD, plain
@@ -33,14 +34,17 @@ TRIES = 2  # a crash is tried once more
 class Store:
     """Trials by their keys."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    source = ""  # the file of the suite that is run here, where it has one
+
+    def __init__(self, folder: Path, say: Callable[[str], None] = warnings.warn) -> None:
+        self.folder, self.say = folder, say
         self.finished: set[str] = set()
 
     def open(self, suite: Suite) -> None:
         """Write down what is run here. A folder of another suite is refused; the same suite with
         other seeds or a longer list is welcome."""
         sheet = self.folder / SHEET
+        self.source = suite.source
         there: dict[str, Any] = {}
         if sheet.exists():
             there = json.loads(sheet.read_text(encoding="utf-8"))
@@ -68,7 +72,7 @@ class Store:
         return sheet.exists() and bool(json.loads(sheet.read_text("utf-8")).get("insight"))
 
     def place(self, key: str) -> Path:
-        return self.folder / TRIALS / key
+        return self.folder / TRIALS / plain_name(f"a trial in {self.folder}", key)
 
     def done(self, key: str) -> bool:
         """Whether it is finished, and measured where the suite asks for that."""
@@ -89,12 +93,20 @@ class Store:
             return False
 
     def record(self, key: str) -> dict[str, Any] | None:
-        """What came out, or None."""
+        """What came out, or None. A file that cannot be read is set aside, so that the trial is
+        run again."""
         path = self.place(key) / RECORD
         if not path.exists():
             return self.rows.get(key)
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        try:
+            return _checked(json.loads(path.read_bytes()))
+        except (ValueError, RecursionError) as error:  # JSON nested a hundred thousand deep
+            aside = path.with_name(f"{RECORD}.damaged")
+            path.replace(aside)
+            self.say(
+                f"cannot read {path} ({error}); set aside as {aside.name}: its trial is not done"
+            )
+        return self.rows.get(key)
 
     @cached_property
     def rows(self) -> dict[str, dict[str, Any]]:
@@ -104,7 +116,11 @@ class Store:
             return {}
         scores = json.loads(beside.read_text("utf-8")) if beside.exists() else {}
         found = json_rows(path)
-        for r in found:
+        for number, r in enumerate(found, 1):
+            try:
+                _checked(r)
+            except ValueError as error:
+                raise ValueError(f"row {number} of {path}: {error}") from None
             r["test"]["scores"] = scores.get(r["key"], [])
         return {r["key"]: r for r in found}
 
@@ -134,11 +150,15 @@ class Store:
 
     def open_trials(self, suite: Suite) -> list[Run]:
         """What is left: not done, and not failed too often."""
-        return [
-            run
-            for run in suite.runs
-            if not self.done(run.key) and len(self.failures(run.key)) < TRIES
-        ]
+        return [run for run in suite.runs if self.is_open(run.key)]
+
+    def is_open(self, key: str) -> bool:
+        return not self.done(key) and len(self.failures(key)) < TRIES
+
+    def held(self, key: str) -> bool:
+        """Whether another process works on it. To ask is to hold it for a moment."""
+        with self.lock(key) as ours:
+            return not ours
 
     @contextmanager
     def lock(self, key: str) -> Iterator[bool]:
@@ -164,6 +184,25 @@ class Store:
             return int(row["step"]), float(row["seconds"])
         except (OSError, IndexError, ValueError, KeyError):
             return 0, 0.0
+
+
+NEEDED = {
+    "": ("key", "run", "test", "metric", "higher", "floor", "curve"),
+    "run": ("task", "variant", "seed"), "test": ("value",),
+}  # fmt: skip
+
+
+def _checked(found: Any) -> dict[str, Any]:
+    """A record with what every table needs."""
+    for part, names in NEEDED.items():
+        inner = found[part] if part else found
+        if not isinstance(inner, dict):
+            raise ValueError(f"{part or 'it'} is {type(inner).__name__}; expected an object")
+        lacks = [name for name in names if name not in inner]
+        if lacks:
+            raise ValueError(f"no {', '.join(lacks)}; expected a whole record")
+    checked: dict[str, Any] = found
+    return checked
 
 
 def now() -> str:

@@ -2,6 +2,10 @@
 
     experiments/NAME.py      SUITE = Suite("name", claim="…", runs=grid(…), rule=Rule(…))
 
+A suite of the package goes by its name, a suite of your own by the path of its file: a file is run
+only when it is named as a file. Whoever works on its trials runs that file too, so it may register
+attentions, variants and tasks.
+
 Runs are values (train.Run), so a suite is a list one can read, count and hash.
 """
 
@@ -17,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ascender.files import plain_name
 from ascender.lab.costs import Costs
 from ascender.lab.verdict import Rule
 from ascender.names import nearest
@@ -35,6 +40,7 @@ class Suite:
     costs             what is measured of layers at length, after the trials (lab.costs)
     insight           whether every trained model is measured (insight.measure) for its record
     tuning            whether it chooses settings: shown with validation scores, never the test's
+    source            the file it is from, where it was named by that
     """
 
     name: str
@@ -48,8 +54,10 @@ class Suite:
     costs: Costs | None = None
     insight: bool = False
     tuning: bool = False
+    source: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        plain_name("suite", self.name)
         keys = [run.key for run in self.runs]
         if not keys:
             raise ValueError(f"suite {self.name} has no runs; expected at least one")
@@ -101,14 +109,14 @@ def seeded(cells: Iterable[Run], seeds: int | range) -> tuple[Run, ...]:
 
 
 def places() -> list[Path]:
-    """Where suites are looked for: here, in the checkout, in the installed package."""
+    """Where the suites of the package are: in the checkout, or in the installed package."""
     package = Path(__file__).resolve().parents[1]
-    found = [Path("experiments"), package.parents[1] / "experiments", package / "experiments"]
+    found = [package.parents[1] / "experiments", package / "experiments"]
     return [place for place in found if place.is_dir()]
 
 
 def known() -> dict[str, Path]:
-    """The suites there are, by name."""
+    """The suites of the package, by name."""
     found: dict[str, Path] = {}
     for place in places():
         for path in sorted(place.glob("*.py")):
@@ -119,14 +127,16 @@ def known() -> dict[str, Path]:
 
 def suite(name: str) -> Any:
     """A suite, or a bundle of them (lab.bundle), by name or by the path of its file."""
-    path = Path(name) if name.endswith(".py") else known().get(name)
+    given = name.endswith(".py")
+    path = Path(name) if given else known().get(name)
     if path is None or not path.exists():
         names = list(known())
         raise ValueError(
             f"unknown suite {name!r}{nearest(name, names)}; expected one of {', '.join(names)}, "
             "or the path of a file with SUITE = Suite(…) in it"
         )
-    sys.path.insert(0, str(path.parent))
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
     try:
         spec = importlib.util.spec_from_file_location(f"ascender_suite_{path.stem}", path)
         assert spec is not None
@@ -134,8 +144,8 @@ def suite(name: str) -> Any:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     finally:
-        sys.path.remove(str(path.parent))
-    found = getattr(module, "SUITE", None)
+        sys.path.remove(folder)
+    found: Any = getattr(module, "SUITE", None)
     if not isinstance(found, Suite) and not hasattr(found, "suites"):
         raise ValueError(f"{path} has SUITE = {found!r}; expected a Suite, or a Bundle")
-    return found
+    return replace(found, source=str(path.resolve())) if given else found

@@ -5,24 +5,29 @@ from __future__ import annotations
 import json
 import os
 import sys
-import traceback
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ascender.files import write
 from ascender.insight import load, measure
 from ascender.lab.store import Store
+from ascender.lab.suite import suite
+from ascender.own_code import told
 from ascender.train import Run, train
 from ascender.train.folder import RECORD
+from ascender.train.run import key_of
 
 
-def trial(folder: str, run: str | dict[str, Any], data_dir: str | None = None) -> dict[str, str]:
-    """Train a run in its place of the store; what goes wrong is written there.
+def trial(
+    folder: str, run: str | dict[str, Any], data_dir: str | None = None, source: str = ""
+) -> dict[str, str]:
+    """Train a run in its place of the store; what goes wrong is written there. `source`: the file
+    of its suite, which is run first for what it registers.
 
     {"key": …, "state": "done" | "busy" | "failed", "error": …}"""
     fields = json.loads(run) if isinstance(run, str) else run
-    made = Run(**fields)
-    store, key = Store(Path(folder)), made.key
+    store, key = Store(Path(folder)), key_of(fields)
     with store.lock(key) as ours:
         if not ours:
             return {"key": key, "state": "busy", "error": ""}
@@ -30,16 +35,24 @@ def trial(folder: str, run: str | dict[str, Any], data_dir: str | None = None) -
         if store.done(key):
             return {"key": key, "state": "done", "error": ""}
         try:
+            if source:
+                _registered(source)
+            made = Run(**fields)
             look = measure if store.insight else None
             train(made, out, resume=True, data_dir=data_dir, measure=look)
             if not store.done(key):  # trained for a suite that did not ask
                 look_again(made, out, data_dir)
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            said = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+            said = told(error)
             store.fail(key, said)
             return {"key": key, "state": "failed", "error": said}
     return {"key": key, "state": "done", "error": ""}
+
+
+@cache
+def _registered(source: str) -> None:
+    """Run a suite's file, once a process."""
+    suite(source)
 
 
 def look_again(run: Run, out: Path, data_dir: str | None) -> None:

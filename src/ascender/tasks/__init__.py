@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 from ascender.names import check_options, lookup
+from ascender.own_code import code, import_code, is_code
 from ascender.tasks.base import Batch, Display, Drawn, Graded, Stored, Task
 
 # name: (where it is, options that the name stands for)
@@ -60,23 +61,22 @@ __all__ = ["TASKS", "Batch", "Display", "Drawn", "Graded", "Stored", "Task", "ki
 
 
 def kind_of(name: str) -> type[Task]:
-    """The class of a task; its data is not touched. `module:Class` is a name too."""
-    where = name if ":" in name else lookup("task", name, TASKS)[0]
-    module, kind = where.split(":")
-    try:
-        home = importlib.import_module(module if ":" in name else f"ascender.tasks.{module}")
-        found = getattr(home, kind)
-    except (ImportError, AttributeError) as error:
-        if ":" not in name:
-            raise
-        raise ValueError(f"no task {name!r} ({error}); expected module:Class") from None
-    if not (isinstance(found, type) and issubclass(found, Task)):
-        raise ValueError(f"{name!r} is {found!r}; expected a class derived from Task")
+    """The class of a task; its data is not touched. `module:Class` is a name too, of a module that
+    is imported."""
+    found: type[Task]
+    if is_code(name):
+        found = code("task", name, Task)
+        return found
+    module, kind = lookup("task", name, TASKS)[0].split(":")
+    found = getattr(importlib.import_module(f"ascender.tasks.{module}"), kind)
     return found
 
 
 def task(name: str, **options: Any) -> Task:
-    """A task by name; an option that it does not have is an error."""
+    """A task by name, or of your own by module:Class; an option that it does not have is an
+    error."""
+    if is_code(name):
+        import_code(name)
     kind = kind_of(name)
     known = list(inspect.signature(kind).parameters)
     check_options(f"task {name}", options, known)

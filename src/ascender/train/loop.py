@@ -33,6 +33,7 @@ from ascender.train.evaluation import Evaluation, evaluate
 from ascender.train.folder import METRICS, RECORD, RUN, claim, cut_metrics, keep_model, plain
 from ascender.train.group import accelerator, announce, check_tracker
 from ascender.train.health import Ill, Watch, culprit
+from ascender.train.room import check_room
 from ascender.train.run import Run
 from ascender.train.watch import Display, News
 
@@ -98,6 +99,7 @@ class Trainer:
         self.accelerator, self.tracked = accelerator(run, out, track), track is not None
         self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
         self.task = run.make_task(data_dir)
+        check_room(run, self.task, self.accelerator.device)
         self.plain = run.make_model(self.task)  # the model itself, whatever wraps it
         self.parameters = sum(p.numel() for p in self.plain.parameters())
         self.schedule, self.watch = run.make_schedule(), Watch()

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ascender.baselines import attention_kind
 from ascender.hf import (
     PRESETS,
     AscenderConfig,
@@ -21,6 +22,7 @@ from ascender.hf import (
     AscenderForTokenClassification,
 )
 from ascender.names import lookup, nearest
+from ascender.own_code import import_code, is_code
 from ascender.rules import RULES
 from ascender.schedule import Adaptive, Ramp, Schedule
 from ascender.tasks import Task, kind_of, task
@@ -94,13 +96,18 @@ class Run:
             lookup(name, getattr(self, name), dict.fromkeys(allowed))
         for rule in self.losses:
             lookup("loss", rule, dict.fromkeys(RULES))
-        sizes = (self.hidden, self.layers, self.heads)
+        attention_kind(variant(self.variant).attention, "variant")
+        sizes = (self.hidden, min(self.layers, 2), self.heads)  # more layers fit as two do
         if wrong := _unfit(self.variant, kind_of(self.task).position, sizes):
             raise ValueError(f"variant {self.variant!r}: {wrong}")
 
     @classmethod
     def of(cls, task: str, **given: Any) -> Run:
-        """What is not given is the task's recipe, then the usual."""
+        """What is not given is the task's recipe, then the usual. The task and the variant may be
+        of your own, by module:Class."""
+        for name in (task, str(given.get("variant") or "").split("+")[0]):
+            if is_code(name):
+                import_code(name)
         known = [f.name for f in fields(cls)]
         for name in given:
             if name not in known:
@@ -120,12 +127,12 @@ class Run:
     @cached_property
     def key(self) -> str:
         """A hash of all of it."""
-        return _hash(asdict(self))
+        return key_of(asdict(self))
 
     @cached_property
     def cell(self) -> str:
         """A hash of all but the seed: runs that differ in nothing else share it."""
-        return _hash({**asdict(self), "seed": 0})
+        return key_of({**asdict(self), "seed": 0})
 
     def make_task(self, data_dir: str | None = None) -> Task:
         """The task with its data, from `data_dir` where it reads files."""
@@ -180,7 +187,8 @@ def _unfit(name: str, position: str, sizes: tuple[int, int, int]) -> str | None:
     return None
 
 
-def _hash(fields: Mapping[str, Any]) -> str:
+def key_of(fields: Mapping[str, Any]) -> str:
+    """The key of a run with these fields, all of them."""
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
 

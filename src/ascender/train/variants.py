@@ -2,7 +2,8 @@
 
     variant = name + piece + piece …        ascender+alibi, no-sep+k=8, vanilla+rope+window=128
 
-A piece is a position, a normaliser, or option=value of the attention. What does not fit (a window
+The name is one of VARIANTS, or module:Class of an attention of your own (my_bias:First+rope+k=8). A
+piece is a position, a normaliser, or option=value of the attention. What does not fit (a window
 where there is none, an option that an attention lacks) is refused here, before any work.
 """
 
@@ -13,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ascender.baselines import ATTENTIONS, options_of
+from ascender.baselines import attention_kind, options_of
 from ascender.names import lookup, nearest
 from ascender.normalizers import NORMALIZERS
+from ascender.own_code import is_code, is_imported
 from ascender.positions import POSITIONS
 from ascender.rules import RULES
 
@@ -106,7 +108,7 @@ def variant(name: str) -> Variant:
     'alibi'
     """
     first, *pieces = name.split("+")
-    made, _ = lookup("variant", first, VARIANTS)
+    made = Variant(first) if is_code(first) else lookup("variant", first, VARIANTS)[0]
     for piece in pieces:
         made = _with(made, piece, name)
     return made
@@ -124,17 +126,22 @@ def _with(made: Variant, piece: str, name: str) -> Variant:
             f"{', '.join(known)}, or option=value such as k=8"
         )
     option, _, text = piece.partition("=")
-    known = [o for o in options_of(ATTENTIONS[made.attention]) if o not in OWNED]
-    if option not in known:
-        raise ValueError(
-            f"{made.attention} attention has no option {option!r}{nearest(option, known)} in "
-            f"variant {name!r}; expected one of {', '.join(known)}"
-        )
+    if not is_code(made.attention) or is_imported(made.attention):  # else seen when it is built
+        _check_option(made.attention, option, name)
     try:
         value = json.loads(text.replace("True", "true").replace("False", "false"))
     except json.JSONDecodeError:
         value = text
     return replace(made, options={**made.options, option: value})
+
+
+def _check_option(attention: str, option: str, name: str) -> None:
+    known = [o for o in options_of(attention_kind(attention)) if o not in OWNED]
+    if option not in known:
+        raise ValueError(
+            f"{attention} attention has no option {option!r}{nearest(option, known)} in "
+            f"variant {name!r}; expected one of {', '.join(known)}"
+        )
 
 
 OWNED = ("position", "normalizer", "kv_heads", "context_dim")  # the config has them elsewhere

@@ -10,6 +10,7 @@ OUT/rows.jsonl scores.json suite.json   the raw rows: `ascender lab report OUT` 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ascender.lab.report.insight import insight_tables, measured
 from ascender.lab.report.methods import methods
 from ascender.lab.report.opening import ordered, sentence
 from ascender.lab.report.page import Drawn, page
-from ascender.lab.report.source import Source, raw, read
+from ascender.lab.report.source import NoTrial, Source, raw, read
 from ascender.lab.report.study import DRAWS, Study
 from ascender.lab.report.tables import summary, tables, tuning
 from ascender.lab.store import ROWS, SCORES
@@ -42,10 +43,10 @@ MEASURED = ("roles", "grouping")  # of suites that ask for it; else there is not
 
 def report(
     folder: Path, out: Path, suite: Suite | None = None, lang: str = "en",
-    data_dir: str | None = None, draws: int = DRAWS,
+    data_dir: str | None = None, draws: int = DRAWS, say: Callable[[str], None] = warnings.warn,
 ) -> list[Path]:  # fmt: skip
     """Write it; what was written, the page last."""
-    study = Study.of(read(folder, suite), draws)
+    study = Study.of(read(folder, suite, say), draws)
     return written(study, all_tables(study), out, lang, data_dir)
 
 
@@ -55,7 +56,7 @@ def several(
 ) -> list[Path]:  # fmt: skip
     """Of a bundle's folder: a report for each suite that has a finished trial, its claims and what
     came out, and a page that leads to them."""
-    studies = studied(folder, draws)
+    studies = studied(folder, draws, say)
     paths, verdicts = [], {}
     for i, (name, study) in enumerate(studies.items()):
         say(f"report {i + 1} of {len(studies)}: {name}, {len(study.records)} trials")
@@ -70,13 +71,15 @@ def several(
     return [*paths, overviews.keep(studies, verdicts, judged, out, lang)]
 
 
-def studied(folder: Path, draws: int = DRAWS) -> dict[str, Study]:
+def studied(
+    folder: Path, draws: int = DRAWS, say: Callable[[str], None] = warnings.warn
+) -> dict[str, Study]:
     """The suites of a bundle's folder that have a finished trial, by name."""
     studies = {}
     for place in inside(folder):
         try:
-            study = Study.of(read(place), draws)
-        except ValueError:
+            study = Study.of(read(place, None, say), draws)
+        except NoTrial:
             continue
         studies[study.sheet.name] = study
     if not studies:
@@ -128,7 +131,10 @@ def all_tables(study: Study) -> list[table.Table]:
 MARK = re.compile(r"(<!-- lab: (\S+) (\S+) -->\n)(.*?)(<!-- /lab -->)", re.DOTALL)
 
 
-def fill(documents: Mapping[Path, str], folder: Path, draws: int = DRAWS) -> list[Path]:
+def fill(
+    documents: Mapping[Path, str], folder: Path, draws: int = DRAWS,
+    say: Callable[[str], None] = warnings.warn,
+) -> list[Path]:  # fmt: skip
     """Bring the tables of documents up to date, each in its language: those between
     <!-- lab: SUITE TABLE --> and <!-- /lab --> that are of this suite, or of the suites and the
     claims of a bundle's folder. All of them, or none where one asks for what is not there."""
@@ -137,9 +143,9 @@ def fill(documents: Mapping[Path, str], folder: Path, draws: int = DRAWS) -> lis
     wanted = {one for marks in asked.values() for one in marks}
     whole, of = claimed(folder)
     if inside(folder):
-        studies = studied(folder, draws)
+        studies = studied(folder, draws, say)
     else:
-        study = Study.of(read(folder, None), draws)
+        study = Study.of(read(folder, None, say), draws)
         studies = {study.sheet.name: study}
     made = {
         (suite, one.name): one

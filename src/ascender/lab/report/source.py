@@ -9,11 +9,13 @@ Both give the same tables; in a folder that has both, a trial's own record count
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ascender.files import plain_name
 from ascender.lab.costs import FILE, Cost
 from ascender.lab.costs import read as measured
 from ascender.lab.judge import Record
@@ -68,20 +70,26 @@ class Source:
         return Store(self.folder).place(key) / MODEL
 
 
-def read(folder: Path, suite: Suite | None = None) -> Source:
+class NoTrial(ValueError):
+    """A suite of which nothing is finished yet."""
+
+
+def read(
+    folder: Path, suite: Suite | None = None, say: Callable[[str], None] = warnings.warn
+) -> Source:
     """From a store, or from the rows of an earlier report."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; expected one of `ascender lab run --out`")
     if not (folder / ROWS).exists() and not (folder / SHEET).exists():
         raise FileNotFoundError(f"{folder} has neither {SHEET} nor {ROWS}; expected one of them")
     sheet, failures = _sheet(folder, suite)
-    store = Store(folder)
+    store = Store(folder, say)
     keys = sheet.trials or tuple(store.rows)
     records = [r for r in map(store.record, keys) if r is not None]
     if (folder / TRIALS).exists():
         failures = {key: f for key in keys if (f := store.failures(key))}
     if not records:
-        raise ValueError(f"{folder} has no finished trial of {sheet.name!r}; expected at least one")
+        raise NoTrial(f"{folder} has no finished trial of {sheet.name!r}; expected at least one")
     return Source(sheet, tuple(records), failures, folder, measured(folder)[0])
 
 
@@ -89,6 +97,8 @@ def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str
     path = folder / SHEET
     there: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
     failures = there.pop("failures", {})
+    if "name" in there:
+        plain_name(f"name in {path}", there["name"])
     known = {f.name: there[f.name] for f in fields(Sheet) if f.name in there}
     if known:
         known |= {"rule": Rule(**there["rule"]), "trials": tuple(there["trials"])}
