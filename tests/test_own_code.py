@@ -2,6 +2,7 @@
 imported because a file says so."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,24 +26,15 @@ from ascender.tasks import Task, kind_of
 from ascender.train import VARIANTS, Run, variant
 from ascender.train.folder import plain
 
-BIAS = '''
-import torch
-from ascender.baselines.vanilla import Vanilla
-from ascender.combine import add_bias
+PAGE = (Path(__file__).parent.parent / "docs" / "extending.md").read_text("utf-8")
 
-class First(Vanilla):
-    """β_ij = s_h for j = 0, else 0. s = 0: vanilla."""
-    name = "first"
-    def __init__(self, dim, heads, *, start: float = 0.0, **options):
-        super().__init__(dim, heads, **options)
-        self.start = start
-        self.s = torch.nn.Parameter(torch.full((heads,), start))
-    def reset_parameters(self):
-        torch.nn.init.constant_(self.s, self.start)
-    def bias(self, call, other):
-        own = self.s.view(-1, 1, 1) * (call.vis.j == 0)
-        return add_bias(super().bias(call, other), own)
-'''
+
+def file_of_the_page(name):
+    """A file that docs/extending.md shows: a block that begins with its name."""
+    return re.search(rf"```py\n(# {name}\n.*?)```", PAGE, re.DOTALL)[1]
+
+
+BIAS = file_of_the_page("my_bias.py")
 TASK = """
 from ascender.tasks.distinct import Distinct
 
@@ -52,7 +44,7 @@ class Few(Distinct):
     def __init__(self):
         super().__init__(crowd=7, most=3, dim=5)
 """
-NAMES = ("own_bias", "own_task", "own_evil", "own_suite")
+NAMES = ("own_bias", "own_task", "own_evil", "own_suite", "my_bias")
 
 
 @pytest.fixture
@@ -240,6 +232,14 @@ def test_workers_run_the_file_of_the_suite(here, registered, monkeypatch):
         forget()
         assert run("lab", "report", "lab", *more).exit_code == 0
     assert seen == [False, True, True]
+
+
+def test_the_suite_of_the_page(here):
+    (here / "my_bias.py").write_text(BIAS, "utf-8")
+    (here / "my_suite.py").write_text(file_of_the_page("my_suite.py"), "utf-8")
+    made = suite("my_suite.py")
+    assert {run.variant for run in made.runs} == {"vanilla", "my_bias:First"}
+    assert len(made.runs) == 10
 
 
 def test_a_worker_says_what_was_wrong(here, registered):

@@ -19,6 +19,7 @@ from ascender.hf import AscenderForSequenceClassification
 from ascender.train import Run, Stopped, Taken, checkpoint, loop, train
 from ascender.train.health import Ill, Watch, culprit
 from ascender.train.loop import rate
+from ascender.train.room import least
 
 SMALL = {"hidden": 24, "layers": 2, "heads": 3, "steps": 8, "batch": 6, "every": 3}
 CROWD = {"crowd": 11, "most": 5, "dim": 7}
@@ -411,3 +412,25 @@ def test_the_command(tmp_path):
         assert len(json.loads(listed.stdout)) >= 2
     shown = runner.invoke(app, ["list", "tasks", "distinct"])
     assert "64 rows → 11 prototypes" in shown.stdout
+
+
+@pytest.mark.parametrize("given", [
+    {"layers": 10**9}, {"layers": 10**9, "variant": "lower"}, {"hidden": 3 * 10**8},
+    {"batch": 6 * 10**9},
+])  # fmt: skip
+def test_sizes_that_cannot_fit_are_refused_at_once(given, tmp_path):
+    name, value = next(iter(given.items()))
+    said = rf"{name} = {value}.*: at least [\d,]+ parameters and [\d,.]+ GB .* expected sizes"
+    with pytest.raises(ValueError, match=said):
+        train(run(**given), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("variant", ["vanilla", "ascender", "performer", "lower"])
+def test_what_a_run_takes_at_least_is_no_more_than_it_takes(variant):
+    made = run(variant=variant, layers=3)
+    task = made.make_task()
+    parameters, needed = least(made, task)
+    real = sum(p.numel() for p in made.make_model(task).parameters())
+    assert 0.5 * real < parameters <= real
+    assert needed >= 16 * parameters
