@@ -8,6 +8,7 @@ import torch
 
 from ascender.tasks import task
 from ascender.tasks.listops import TOKENS
+from ascender.train.run import Run
 
 VALUES = {
     "[MIN": min,
@@ -267,3 +268,9 @@ def test_names_in_the_context_are_not_those_of_the_digits():
 def test_bad_options_are_named(name, options, message):
     with pytest.raises(ValueError, match=message):
         task(name, **options)
+
+
+def test_validating_pathfinder_costs_little_beside_training():
+    """1024 tokens an image: of validations a step has two images for the 16 it trains on."""
+    run = Run.of("pathfinder")
+    assert task("pathfinder").examples / run.every <= run.batch / 8
