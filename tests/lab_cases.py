@@ -53,6 +53,7 @@ def record(task, variant, seed, gain=None, options=None, higher=True, **more):
         "curve": curve, "parameters": 12345 + 678 * ruled,
         "attention_flops_an_example": FLOPS.get(variant, 3e6), "seconds": seconds,
         "judging_seconds": 1.0, "tokens": 120 * 16 * 25, "tokens_a_second": 48000 / seconds,
+        "data_share": 0.01,
         "peak_memory_mb": 300.0 + 20 * ruled, "processes": 1,
         "versions": {"python": "3.11", "torch": "2.13"},
         "hardware": {"machine": "x86_64", "cores": 2, "threads": 1, "device": "cpu"},

@@ -93,6 +93,46 @@ def test_demo_in_korean_without_a_font(tmp_path, monkeypatch):
     assert "en.png" in result.stdout  # the figure alone falls back
 
 
+def test_a_line_a_task():
+    from ascender.tasks import ABOUT, TASKS
+
+    lines = run("list", "tasks").stdout.splitlines()
+    assert max(map(len, lines)) <= 110
+    assert len(lines) == len(TASKS) + 5  # title, heading and rules
+    for name in TASKS:
+        (line,) = [line for line in lines if line.startswith(f"│ {name} ")]
+        assert ABOUT[name] in line
+        assert "…" not in line
+    assert ABOUT.keys() == TASKS.keys()
+
+
+@pytest.mark.parametrize("what", ["attentions", "positions", "normalizers"])
+def test_lists_have_a_sentence_of_each(what):
+    found = json.loads(run("list", what, "--json").stdout)
+    for row in found.values():
+        assert row["what"]
+        assert len(row["what"]) < 250
+        assert "  " not in row["what"]
+
+
+def test_a_sentence_ends_where_it_ends():
+    from ascender.cli.lists import _first
+
+    class Question:
+        """Which one? Of two.
+
+        one  the first
+        """
+
+    class Heading:
+        """All of them
+
+        one  the first. two  the second
+        """
+
+    assert (_first(Question), _first(Heading)) == ("Which one?", "All of them")
+
+
 def test_each_rule_lowers_its_own_token():
     """What the caption claims."""
     by_key = {record["key"]: record for record in demo.decomposed(demo.five_tokens())}
@@ -156,7 +196,6 @@ def test_bench_choose():
     ("args", "words"),
     [
         (["demo", "--lang", "fr"], ["fr", "en, ko, both"]),
-        (["demo", "--out", __file__], ["is a file", "expected a folder"]),
         (["bench", "attention", "--lengths", "64,many"], ["many", "whole numbers"]),
         (["bench", "attention", "--lengths", "0"], ["'0'", "whole numbers"]),
         (["bench", "attention", "--quick", "--lengths", "64"], ["'64'", "--quick"]),

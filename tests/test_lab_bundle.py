@@ -278,9 +278,9 @@ def test_showing_a_bundle_writes_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("command", "code"), [("run", 1), ("show", 2)])
-def test_out_that_is_a_file(tmp_path, command, code):
+@pytest.mark.parametrize("command", ["run", "show"])
+def test_out_that_is_a_file(tmp_path, command):
     (tmp_path / "f").write_text("")
     told = CliRunner().invoke(app, ["lab", command, "paper", "--out", str(tmp_path / "f")])
-    assert told.exit_code == code
+    assert told.exit_code == 1
     assert "expected a folder" in " ".join(told.output.replace("│", " ").split())

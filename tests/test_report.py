@@ -174,7 +174,7 @@ def test_a_document_that_asks_for_what_is_not_there_stays(runs, tmp_path, docume
     path.write_text(document)
     good.write_text("<!-- bench: layer -->\n<!-- /bench -->\n")
     result = run(*runs, "--into", good, "--into", path)
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     message = " ".join(result.stderr.replace("│", " ").split())
     for word in words:
         assert word in message
@@ -196,7 +196,7 @@ def test_a_file_that_is_no_run(tmp_path, content, words):
     if content is not None:
         path.write_text(content)
     result = run(path)
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert result.stdout == ""
     for word in words:
         assert word in " ".join(result.stderr.replace("│", " ").split())

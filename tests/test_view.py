@@ -126,6 +126,25 @@ def test_retrofitted_and_plain_models():
     assert full.data["models"][0]["rules"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "words", "shifted"),
+    [
+        ("GPT2LMHeadModel", True, True),
+        ("GPT2DoubleHeadsModel", True, True),
+        ("GPT2ForSequenceClassification", False, False),
+        ("BertForMaskedLM", True, False),
+    ],
+)
+def test_outcomes_are_tokens_by_what_the_model_is_not_by_its_name(kind, words, shifted):
+    torch.manual_seed(1)
+    made = getattr(transformers, kind)
+    few = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 259}
+    one = made(made.config_class(**few, pad_token_id=0)).eval()
+    found = data_of(view(one, tokenizer(), TEXT).html)["models"][0]["outcome"]
+    assert found["next"] is shifted
+    assert all(name == id for id, name in found["names"].items()) is not words
+
+
 def test_512_tokens_of_6_layers_and_8_heads_stay_under_30_mb(html):
     """One layer is measured; equal arrays aside, six take six times as much."""
     torch.manual_seed(0)

@@ -1,5 +1,5 @@
-"""Files, whole or not at all; rows of JSON; names that become part of a path; where the files of a
-data set lie."""
+"""Files, whole or not at all: written so, and read so or refused with their name; rows of
+JSON; names that become part of a path; where the files of a data set lie."""
 
 from __future__ import annotations
 
@@ -7,8 +7,101 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Kind = type | tuple[type, ...]
+
+
+class Damaged(ValueError):
+    """A file that is not what it should be."""
+
+    def __init__(self, path: Path | str, why: str | BaseException, expected: str) -> None:
+        said = reason(why).rstrip(".")
+        super().__init__(f"cannot read {path}: {said}; expected {expected}")
+
+
+def reason(why: str | BaseException, most: int = 300) -> str:
+    """An error as one line: libraries write paragraphs."""
+    text = " ".join(str(why).split())
+    if isinstance(why, KeyError):
+        text = f"{text} is missing"
+    elif not text:
+        text = type(why).__name__
+    return text if len(text) <= most else f"{text[:most]} …"
+
+
+def parsed(text: str | bytes) -> Any:
+    """json.loads, with ValueError for whatever cannot be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("lists and objects are nested too deeply") from None
+
+
+def read_json(path: Path, expected: str, **fields: Kind) -> dict[str, Any]:
+    """The JSON object in a file, with at least these fields of these types."""
+    try:
+        found = parsed(path.read_bytes())
+    except ValueError as error:  # broken JSON and broken UTF-8 are kinds of it
+        raise Damaged(path, error, expected) from None
+    return checked(found, path, expected, **fields)
+
+
+def checked(found: Any, path: Path | str, expected: str, **fields: Kind) -> dict[str, Any]:
+    """An object of a file, or Damaged where it is none or lacks a field."""
+    if not isinstance(found, dict):
+        raise Damaged(path, f"it holds {_kind(type(found))}, no object", expected)
+    for name, kind in fields.items():
+        if name not in found:
+            raise Damaged(path, f"{name!r} is missing", expected)
+        if not isinstance(found[name], kind):
+            kinds = " or ".join(map(_kind, kind if isinstance(kind, tuple) else (kind,)))
+            value = reason(json.dumps(found[name], ensure_ascii=False), 40)
+            raise Damaged(path, f"{name!r} is {value}, not {kinds}", expected)
+    return found
+
+
+NUMBER = (int, float)
+NAMES = {dict: "an object", list: "a list", str: "a string", int: "a whole number",
+         float: "a number", bool: "true or false", type(None): "null"}  # fmt: skip
+
+
+def _kind(kind: type) -> str:
+    return NAMES.get(kind, kind.__name__)
+
+
+def made_of(kind: type[T], fields: Mapping[str, Any], path: Path | str, expected: str) -> T:
+    """kind(**fields), of a file's fields."""
+    try:
+        return kind(**fields)
+    except (TypeError, ValueError) as error:
+        raise Damaged(path, error, expected) from error
+
+
+def read_tensors(path: Path, expected: str) -> dict[str, Any]:
+    """The tensors of a safetensors file."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return dict(load_file(path))
+    except (SafetensorError, ValueError, RuntimeError) as error:
+        raise Damaged(path, error, expected) from None
+
+
+@contextmanager
+def writing_tensors(path: Path) -> Iterator[None]:
+    """While safetensors writes: a full disk is an OSError, as it is for every other file."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except SafetensorError as error:
+        raise OSError(f"cannot write {path}: {reason(error)}; expected room for it") from error
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -23,6 +116,10 @@ def write(path: Path, text: str | bytes) -> Path:
             os.fsync(file.fileno())
         half.replace(path)
         flush(path.parent)
+    except OSError as error:
+        if error.errno is not None:  # a full disk names no file, and others the half
+            error.filename = str(path)
+        raise
     finally:
         half.unlink(missing_ok=True)
     return path
@@ -54,10 +151,10 @@ def json_rows(file: Path) -> list[dict[str, Any]]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = parsed(line)
                 if not isinstance(row, dict):
                     raise ValueError(f"it is a {type(row).__name__}")
-            except (ValueError, RecursionError) as error:  # broken JSON or UTF-8, or nested deep
+            except ValueError as error:  # broken JSON and broken UTF-8 are kinds of it
                 raise ValueError(
                     f"{file}, line {number} cannot be read ({error}); expected one JSON object a "
                     "line"

@@ -9,7 +9,6 @@ Everything outside such marks is written by hand and stays.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,11 +20,14 @@ from ascender.bench.model import ModelRow
 from ascender.bench.studies import STUDIES
 from ascender.bench.tables import Grid
 from ascender.bench.timing import Row
+from ascender.files import NUMBER, checked, made_of, read_json
 
 ROWS: dict[str, type[Row]] = {
     "attention": AttentionRow, "variants": AttentionRow, "layer": Row, "model": ModelRow,
 }  # fmt: skip
 KINDS = (*ROWS, "import")
+IMPORT = ("import_torch_s", "import_ascender_s", "difference_s", "goal_s")
+WROTE = "a run that ascender bench printed with --json"
 MARK = re.compile(r"(<!-- bench: (.+?) -->\n)(.*?)(<!-- /bench -->)", re.S)
 
 
@@ -38,14 +40,17 @@ def markdown(grid: Grid) -> str:
 
 def read(path: Path) -> dict[str, Any]:
     """One run."""
-    try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is no JSON ({error}); expected a run made by --json") from None
-    study = run.get("study") if isinstance(run, dict) else None
+    run = read_json(path, WROTE)
+    study = run.get("study")
     if study not in KINDS:
         raise ValueError(f"{path}: study {study!r}; expected one of {', '.join(KINDS)}")
-    return dict(run)
+    checked(run, path, WROTE, command=str, machine=dict)
+    checked(run["machine"], path, WROTE, torch=str, threads=int)
+    if study == "import":
+        return checked(run, path, WROTE, **dict.fromkeys(IMPORT, NUMBER), reached=bool)
+    for row in checked(run, path, WROTE, rows=list)["rows"]:
+        made_of(ROWS[study], checked(row, path, WROTE), path, WROTE)
+    return run
 
 
 def merged(runs: Iterable[Mapping[str, Any]], kind: type[Row]) -> list[Any]:

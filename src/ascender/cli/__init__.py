@@ -1,6 +1,7 @@
 """The `ascender` command: one file here for every area.
 
-Results go to stdout (with --json: JSON and nothing else), progress and notes to stderr.
+Results go to stdout (with --json: JSON and nothing else), progress and notes to stderr. What a
+command raises is told or shown by the one handler in errors.py.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ except ModuleNotFoundError as missing:
     ) from None
 
 from ascender.cli import bench, demo, eval, insight, lab, limits, lists, train, view
+from ascender.cli.errors import Commands
 
 app = typer.Typer(
+    cls=Commands,
     help="ASCender: attention with alignment, separation and cohesion.",
     no_args_is_help=True,
     add_completion=False,
@@ -55,5 +58,12 @@ def _root(
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
-) -> None:
+    traceback: Annotated[
+        bool,
+        typer.Option(
+            "--traceback", envvar="ASCENDER_DEBUG", show_envvar=True,
+            help="Show where in the code an error comes from.",
+        ),
+    ] = False,
+) -> None:  # fmt: skip
     """ASCender: attention with alignment, separation and cohesion."""

@@ -166,11 +166,8 @@ def report(
     """
     from ascender.bench import report as made
 
-    try:
-        blocks = made.blocks(runs)
-        texts = {path: made.filled(path, blocks) for path in into or []}
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(str(error)) from None
+    blocks = made.blocks(runs)
+    texts = {path: made.filled(path, blocks) for path in into or []}
     if not texts:
         typer.echo(made.document(blocks), nl=False)
     for path, text in texts.items():

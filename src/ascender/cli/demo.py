@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ascender.cli.terminal import Json, note, print_json, show
+from ascender.cli.terminal import Json, check_out, note, print_json, show
 
 app = typer.Typer()
 
@@ -25,8 +25,7 @@ def demo(
         raise typer.BadParameter(
             f"unknown lang {lang!r}; expected one of {', '.join(five.LANGS)}", param_hint="--lang"
         )
-    if out.exists() and not out.is_dir():
-        raise typer.BadParameter(f"{str(out)!r} is a file; expected a folder", param_hint="--out")
+    check_out(out, folder=True)
     example = five.five_tokens()
     paths = five.save(five.draw(example, _figure_lang(lang)), out)
     if as_json:
@@ -42,15 +41,7 @@ def _figure_lang(lang: str) -> str:
     """The figure's language: English where there is no Korean font."""
     from ascender import demo as five
 
-    try:
-        if lang == "en" or five.korean_font() is not None:
-            import matplotlib  # noqa: F401
-
-            return lang
-    except ModuleNotFoundError as missing:
-        note(
-            f'the figure needs {missing.name}; expected: pip install "ascender-attention[figures]"'
-        )
-        raise typer.Exit(1) from None
+    if lang == "en" or five.korean_font() is not None:
+        return lang
     note("no Korean font found here (such as Noto Sans CJK KR): the figure's captions are English")
     return "en"

@@ -10,7 +10,16 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ascender.cli.terminal import Json, TrustCode, count, note, print_json, progress, show
+from ascender.cli.terminal import (
+    Json,
+    TrustCode,
+    check_out,
+    count,
+    note,
+    print_json,
+    progress,
+    show,
+)
 from ascender.files import write
 
 app = typer.Typer()
@@ -55,20 +64,17 @@ def eval_(
     GSM8K, MATH (hendrycks_math, minerva_math), GLUE, SuperGLUE, LongBench, SCROLLS, LAMBADA,
     WikiText and the other tasks of lm-eval. The model is ours, or any of transformers'.
     """
-    try:
-        from ascender.hf.evaluate import evaluate
+    from ascender.hf.evaluate import evaluate
 
-        with progress() as say:
-            say(f"scoring {model} on {tasks}")
-            rows = evaluate(
-                model, [name.strip() for name in tasks.split(",") if name.strip()],
-                adapter=adapter, include_path=include_path, data_dir=data_dir, limit=limit,
-                fewshot=fewshot, batch_size=batch_size, max_length=max_length, device=device,
-                say=note, trust_code=trust_code,
-            )  # fmt: skip
-    except (ImportError, OSError, ValueError, NotImplementedError) as error:
-        note(str(error))
-        raise typer.Exit(1) from None
+    check_out(out)
+    with progress() as say:
+        say(f"scoring {model} on {tasks}")
+        rows = evaluate(
+            model, [name.strip() for name in tasks.split(",") if name.strip()],
+            adapter=adapter, include_path=include_path, data_dir=data_dir, limit=limit,
+            fewshot=fewshot, batch_size=batch_size, max_length=max_length, device=device,
+            say=note, trust_code=trust_code,
+        )  # fmt: skip
     asked = {
         "model": model, "adapter": None if adapter is None else str(adapter), "tasks": tasks,
         "limit": limit, "fewshot": fewshot, "max_length": max_length,

@@ -64,34 +64,30 @@ def insight(
     heads and their agreement between seeds, and NMI and ARI of clusters of coordinates, neighbours,
     attention and states against the task's true groups; of pylib: classes of Python's tokens.
     """
-    try:
-        from ascender.lab.report import looked
-        from ascender.lab.report.words import langs, pick
+    from ascender.lab.report import looked
+    from ascender.lab.report.words import langs, pick
 
-        langs(lang)
-        check_out(out, folder=True)
-        import_named(task)
-        groups = [_loaded(models, adapter, task, data_dir, trust_code)]
-        if against:
-            groups.append(_loaded(against, None, task, data_dir, trust_code))
-        if len({group[0].variant for group in groups}) < len(groups):
-            raise ValueError(
-                f"--against is {groups[0][0].variant} like the models; expected another variant"
-            )
-        tasks = list(dict.fromkeys(m.task.name for group in groups for m in group))
-        if len(tasks) > 1:
-            raise ValueError(f"models of {' and '.join(tasks)}; expected models of one task")
-        with progress() as say:
-            found = [_measured(group, examples, say) for group in groups]
-        names = {group[0].variant: [m.name for m in group] for group in groups}
-        baseline = found[-1].variant if against else ""
-        tables = looked.made_of(found, baseline)
-        if out is not None:
-            paths = looked.save(found, out, baseline, names, lang)
-            note(f"wrote {len(paths)} files to {out}; open {paths[-1]}")
-    except (ValueError, TypeError, OSError, RuntimeError, ImportError) as error:
-        note(f"error: {error}")
-        raise typer.Exit(1) from None
+    langs(lang)
+    check_out(out, folder=True)
+    import_named(task)
+    groups = [_loaded(models, adapter, task, data_dir, trust_code)]
+    if against:
+        groups.append(_loaded(against, None, task, data_dir, trust_code))
+    if len({group[0].variant for group in groups}) < len(groups):
+        raise ValueError(
+            f"--against is {groups[0][0].variant} like the models; expected another variant"
+        )
+    tasks = list(dict.fromkeys(m.task.name for group in groups for m in group))
+    if len(tasks) > 1:
+        raise ValueError(f"models of {' and '.join(tasks)}; expected models of one task")
+    with progress() as say:
+        found = [_measured(group, examples, say) for group in groups]
+    names = {group[0].variant: [m.name for m in group] for group in groups}
+    baseline = found[-1].variant if against else ""
+    tables = looked.made_of(found, baseline)
+    if out is not None:
+        paths = looked.save(found, out, baseline, names, lang)
+        note(f"wrote {len(paths)} files to {out}; open {paths[-1]}")
     if as_json:
         print_json(looked.plain(found, tables, names))
         return

@@ -73,20 +73,16 @@ def limits(
         "model": model, "text_file": text_file, "lengths": lengths, "normalizers": normalizers,
         "adapter": adapter, "task": task, "compare": compare, "batch": batch,
     }  # fmt: skip
-    try:
-        from ascender.insight.limits.page import report
-        from ascender.insight.limits.words import langs
+    from ascender.insight.limits.page import report
+    from ascender.insight.limits.words import langs
 
-        langs(lang)
-        check_out(out, folder=True)
-        with progress() as say:
-            import_named(task)
-            found, other = _measured(asked, data_dir, trust_code, say)
-        same = compare == MUTED
-        written = [] if out is None else report(found, out, other, lang, _plain(asked), same)
-    except (ImportError, OSError, ValueError, TypeError, RuntimeError) as error:
-        note(f"error: {error}")
-        raise typer.Exit(1) from None
+    langs(lang)
+    check_out(out, folder=True)
+    with progress() as say:
+        import_named(task)
+        found, other = _measured(asked, data_dir, trust_code, say)
+    same = compare == MUTED
+    written = [] if out is None else report(found, out, other, lang, _plain(asked), same)
     _tell(found, other, same, "ko" if lang == "ko" else "en", all_tables, as_json)
     if written:
         note(f"wrote {len(written)} files; {written[-1]}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,9 +21,15 @@ app = typer.Typer(
 )
 
 
-def _print(title: str, kinds: dict[str, Any], as_json: bool, **more: dict[str, str]) -> None:
+def _print(
+    title: str, kinds: Mapping[str, Any], as_json: bool, about: Mapping[str, str] | None = None,
+    **more: Mapping[str, str],
+) -> None:  # fmt: skip
+    """`about`: what there is in one line; else the first sentence of the docstring."""
+    said = about or {}
     rows = {
-        name: {"what": _first(kind), **{key: known[name] for key, known in more.items()}}
+        name: {"what": said.get(name) or _first(kind)}
+        | {k: known[name] for k, known in more.items()}
         for name, kind in kinds.items()
     }
     if as_json:
@@ -29,7 +37,8 @@ def _print(title: str, kinds: dict[str, Any], as_json: bool, **more: dict[str, s
         return
     table = Table(title=title)
     for heading in ("name", "what", *more):
-        table.add_column(heading)
+        one_line = about is not None and heading == "what"
+        table.add_column(heading, no_wrap=one_line, overflow="ellipsis" if one_line else "fold")
     for name, row in rows.items():
         table.add_row(name, *(escape(text) for text in row.values()))
     show(table)
@@ -37,8 +46,8 @@ def _print(title: str, kinds: dict[str, Any], as_json: bool, **more: dict[str, s
 
 def _first(kind: Any) -> str:
     """The first sentence of a docstring."""
-    text = " ".join((kind.__doc__ or "").split())
-    return text.split(". ")[0].rstrip(".:")
+    paragraph = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0]
+    return re.split(r"(?<=[.?!])\s", " ".join(paragraph.split()))[0].rstrip(".:")
 
 
 @app.command(epilog="Example: ascender list attentions")
@@ -80,22 +89,19 @@ def tasks(
     as_json: Json = False,
 ) -> None:
     """Every task; with a name: what it is and one real example."""
-    from ascender.tasks import TASKS, kind_of
+    from ascender.tasks import ABOUT, TASKS, kind_of
 
     if name is None:
         kinds = {known: kind_of(known) for known in TASKS}
         heads = {known: kind.head for known, kind in kinds.items()}
         metrics = {known: kind.metric for known, kind in kinds.items()}
-        _print("tasks", kinds, as_json, head=heads, metric=metrics)
+        _print("tasks", kinds, as_json, ABOUT, head=heads, metric=metrics)
         return
     from ascender.train import Run
 
-    try:
-        import_named(name)
-        made = Run.of(name).make_task(None if data_dir is None else str(data_dir))
-        example, floor = made.example(), made.floor
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        raise typer.BadParameter(str(error), param_hint="NAME") from None
+    import_named(name)
+    made = Run.of(name).make_task(None if data_dir is None else str(data_dir))
+    example, floor = made.example(), made.floor
     about = inspect.cleandoc((type(made).__doc__ or "").split(">>>")[0]).strip()
     found = {
         "name": name, "about": about, "example": example, "metric": made.metric, "floor": floor,
@@ -148,11 +154,8 @@ def compat(
     if write is not None and not check:
         raise typer.BadParameter("without --check; expected both", param_hint="--write")
     if attention is not None:
-        try:
-            import_named(attention)
-            attention_kind(attention)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--attention") from None
+        import_named(attention)
+        attention_kind(attention)
     names = list(ATTENTIONS) if attention is None else [attention]
     shipped = {} if check else study.stored()
     new = [name for name in names if name not in shipped]

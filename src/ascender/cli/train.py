@@ -85,6 +85,7 @@ def train(
     from ascender.insight.limits.monitor import Thresholds
     from ascender.train import Run, Stopped
     from ascender.train import train as fit
+    from ascender.train.health import Ill
     from ascender.train.watch import Display, display
 
     given: dict[str, Any] = {
@@ -111,9 +112,8 @@ def train(
     except Stopped as stopped:
         note(f"{stopped}; go on with --resume")
         raise typer.Exit(130) from None
-    except (ValueError, TypeError, OSError, RuntimeError, ModuleNotFoundError) as error:
-        note(f"error: {error}")
-        raise typer.Exit(1) from None
+    except Ill as ill:  # the run's fault, not the program's
+        raise ValueError(str(ill)) from ill
     if first_process():
         _tell(record, out, as_json)
 

@@ -13,7 +13,6 @@ from ascender.cli.terminal import (
     check_out,
     count,
     import_named,
-    note,
     print_json,
     progress,
     read_text,
@@ -62,16 +61,12 @@ def view(
     Matrices of every term, rows, the flock in its plane, rules muted. For models with rules,
     retrofitted ones, and plain transformers models (base and weights).
     """
-    try:
-        check_out(out)
-        found = _page(
-            models, text, text_file, task, example, data_dir, adapter, compare, max_tokens, first,
-            lang, trust_code,
-        )  # fmt: skip
-        size = found.save(out).stat().st_size
-    except (ValueError, TypeError, OSError, RuntimeError, ModuleNotFoundError) as error:
-        note(f"error: {error}")
-        raise typer.Exit(1) from None
+    check_out(out)
+    found = _page(
+        models, text, text_file, task, example, data_dir, adapter, compare, max_tokens, first,
+        lang, trust_code,
+    )  # fmt: skip
+    size = found.save(out).stat().st_size
     if as_json:
         print_json({"page": str(out), "bytes": size})
     else:

@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
-from ascender.files import write
+from ascender.files import NUMBER, Damaged, checked, read_json, read_tensors, write
 from ascender.hf.probe import Unfit, self_attentions
 from ascender.hf.retrofit import check_model, record, retrofit, swarms, unretrofit
 from ascender.schedule import get_lam, set_lam
 
 VERSION = 1
 WEIGHTS, SHEET = "swarm.safetensors", "swarm.json"
+WROTE = "what save_adapter wrote"
 SIZES = ("hidden_size", "num_attention_heads", "num_key_value_heads")
 
 
@@ -48,11 +49,16 @@ def load_adapter(model: nn.Module, folder: str | Path, train: str = "swarm") -> 
     check_model(model)
     folder = Path(folder)
     sheet = read_sheet(folder)
-    _check(model, sheet)
-    saved = load_file(folder / WEIGHTS)
+    _check(model, sheet, folder / SHEET)
+    saved = read_tensors(folder / WEIGHTS, WROTE)
     fresh = record(model) is None
     if fresh:
-        retrofit(model, sheet["rules"], sheet["layers"], train)
+        try:
+            retrofit(model, sheet["rules"], sheet["layers"], train)
+        except Unfit:
+            raise
+        except (TypeError, ValueError) as error:  # rules or layers that there are not
+            raise Damaged(folder / SHEET, error, WROTE) from error
     try:
         _fill(model, saved)
     except Unfitting:
@@ -64,11 +70,18 @@ def load_adapter(model: nn.Module, folder: str | Path, train: str = "swarm") -> 
 
 
 def read_sheet(folder: Path) -> dict[str, Any]:
-    """What swarm.json says of an adapter."""
+    """What swarm.json says of an adapter; "lam" and "train" may be absent."""
     for name in (SHEET, WEIGHTS):
         if not (folder / name).exists():
-            raise FileNotFoundError(f"no {name} in {folder}; expected what save_adapter wrote")
-    sheet: dict[str, Any] = json.loads((folder / SHEET).read_text(encoding="utf-8"))
+            raise FileNotFoundError(f"no {name} in {folder}; expected {WROTE}")
+    path = folder / SHEET
+    sheet = read_json(path, WROTE)
+    version = sheet.get("version")
+    if version != VERSION:
+        raise Unfitting(f"{path} is of version {version!r}; expected {VERSION}")
+    checked(sheet, path, WROTE, family=str, sizes=dict, rules=dict, layers=list)
+    lam = checked(sheet.get("lam", {}), path, WROTE)
+    checked(lam, path, WROTE, **dict.fromkeys(lam, NUMBER))
     return sheet
 
 
@@ -98,23 +111,21 @@ def portrait(model: nn.Module) -> dict[str, Any]:
     }
 
 
-def _check(model: nn.Module, sheet: dict[str, Any]) -> None:
-    if sheet.get("version") != VERSION:
-        raise Unfitting(f"an adapter of version {sheet.get('version')!r}; expected {VERSION}")
+def _check(model: nn.Module, sheet: dict[str, Any], path: Path) -> None:
     here = portrait(model)
     if sheet["family"] != here["family"]:
-        raise Unfitting(f"an adapter for {sheet['family']!r}; expected one for {here['family']!r}")
+        raise Unfitting(f"{path} is for {sheet['family']!r}; expected one for {here['family']!r}")
     for name, size in here["sizes"].items():
         if sheet["sizes"].get(name) != size:
             raise Unfitting(
-                f"an adapter for {name} = {sheet['sizes'].get(name)}; expected {size}, as the "
-                "model has"
+                f"{path} is for {name} = {sheet['sizes'].get(name)}; expected {size}, "
+                "as the model has"
             )
     done = record(model)
     if done is not None and (done.rules, done.layers) != (sheet["rules"], sheet["layers"]):
         raise Unfitting(
-            f"an adapter with rules {sheet['rules']} in layers {sheet['layers']}; expected "
-            f"{done.rules} in {done.layers}, as the model was retrofitted, or one that is not"
+            f"{path} has rules {sheet['rules']} in layers {sheet['layers']}; "
+            f"expected {done.rules} in {done.layers}, as the model has, or a model without"
         )
 
 

@@ -79,8 +79,11 @@ def evaluate(
     from transformers import set_seed
 
     from ascender.hf.local_data import data_from
+    from ascender.hf.source import find_model
 
     _check_device(device)
+    if isinstance(model, str | Path):
+        find_model(model)  # before lm-eval reads its task files, for a quarter of a minute
     manager, names = find(tasks, include_path, say)
     if isinstance(model, str | Path):
         model, tokenizer = load(str(model), tokenizer, adapter, say, trust_code)
@@ -173,18 +176,11 @@ def load(
     """(model, tokenizer) of a folder or a name. Bytes where the folder has no tokenizer."""
     import transformers
 
-    from ascender.hf.configuration import admit_code  # ascender.hf registers ours
+    from ascender.hf.adapter import load_adapter
+    from ascender.hf.source import find_model, read_config, read_model
 
-    if Path(source).exists() and not (Path(source) / "config.json").is_file():
-        raise FileNotFoundError(f"no config.json in {source}; expected what save_pretrained wrote")
-    try:
-        admit_code(source, trust_code)
-        config = transformers.AutoConfig.from_pretrained(source)
-    except OSError as error:
-        raise OSError(
-            f"no model {source!r}; expected a folder that save_pretrained wrote, or a name that "
-            f"the Hub gives ({str(error).splitlines()[0]})"
-        ) from None
+    source = find_model(source)
+    config = read_config(source, trust_code)
     kinds = config.architectures or []
     if kinds and not any("LMHead" in k or k.endswith(ENDINGS) for k in kinds):
         raise ValueError(
@@ -196,33 +192,32 @@ def load(
         if config.is_encoder_decoder
         else transformers.AutoModelForCausalLM
     )
-    model = auto.from_pretrained(source)
+    model = read_model(auto, source)
     if adapter is not None:
-        model = _adapted(model, adapter)
+        model = load_adapter(model, adapter)
     return model, tokenizer or tokenizer_of(source, config.vocab_size, say)
 
 
 ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "DoubleHeadsModel")
 
 
-def _adapted(model: Any, folder: Path) -> Any:
-    """The retrofitted model of a saved adapter."""
-    import ascender
-
-    if not hasattr(ascender, "load_adapter"):
-        raise NotImplementedError("--adapter needs ascender.load_adapter; expected a version of it")
-    return ascender.load_adapter(model, folder)
-
-
 def tokenizer_of(source: str, vocab_size: int, say: Callable[[str], None]) -> Any:
     import transformers
 
+    from ascender.files import Damaged
     from ascender.hf.tokens import BYTES, bytes_tokenizer
 
     folder = Path(source)
-    files = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
-    if not folder.is_dir() or any((folder / name).is_file() for name in files):
+    if not folder.is_dir():
         return transformers.AutoTokenizer.from_pretrained(source)
+    files = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
+    there = [name for name in files if (folder / name).is_file()]
+    if there:
+        try:
+            return transformers.AutoTokenizer.from_pretrained(source)
+        except Exception as error:  # whatever of the file the tokenizer's class stumbles over
+            what = "a tokenizer that save_pretrained wrote"
+            raise Damaged(folder / ", ".join(there), error, what) from error
     if vocab_size < BYTES:
         raise ValueError(
             f"{source} has no tokenizer and vocab_size = {vocab_size}; expected a tokenizer.json, "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +11,15 @@ from typing import Any
 import transformers
 
 import ascender.hf
+from ascender.files import Damaged, checked, read_json
 from ascender.hf.adapter import load_adapter
-from ascender.hf.configuration import admit_code
 from ascender.hf.evaluate import tokenizer_of
+from ascender.hf.source import MODEL, find_model, read_config, read_model
 from ascender.own_code import import_code, is_code
 from ascender.tasks import Batch, Task, kind_of, task
 from ascender.tasks.base import IGNORED
 
-RUN, MODEL = "run.json", "model"  # of `ascender train`
+RUN = "run.json"  # of `ascender train`
 PAIRS = "reads pairs of texts; expected --task, such as --task translation --data-dir DIR"
 
 
@@ -32,6 +32,7 @@ class Loaded:
     model: Any
     tokenizer: Any = None
     run: dict[str, Any] | None = None
+    sheet: Path | None = None  # the file that says which run
 
 
 def load(
@@ -41,22 +42,25 @@ def load(
     """What save_pretrained or `ascender train` wrote, or a name on the Hub; with an adapter, the
     retrofitted model. Code that its files name (module:Class) is used where it is imported
     already, or with `trust_code`, which imports it."""
-    folder = Path(source)
-    if folder.is_dir() and (folder / MODEL / "config.json").is_file():
-        folder = folder / MODEL
-    if folder.exists() and not (folder / "config.json").is_file():
-        raise FileNotFoundError(
-            f"no config.json in {folder}; expected what save_pretrained or ascender train wrote"
-        )
-    where = str(folder) if folder.exists() else str(source)
+    where = find_model(source)
+    folder = Path(where)
+    sheet = folder.parent / RUN
+    run = _run(sheet)
     model = _model(where, trust_code)
     if adapter is not None:
         load_adapter(model, adapter)
-    sheet = folder.parent / RUN
-    run = json.loads(sheet.read_text(encoding="utf-8"))["run"] if sheet.is_file() else None
-    if trust_code and run and is_code(run.get("task")):
+    if trust_code and run and is_code(run["task"]):
         import_code(run["task"], here=True)
-    return Loaded(_name(folder), model.eval(), _tokenizer(where, model, say), run)
+    return Loaded(_name(folder), model.eval(), _tokenizer(where, model, say), run, sheet)
+
+
+def _run(sheet: Path) -> dict[str, Any] | None:
+    """The run that a model is from, where it lies in the folder of one."""
+    if not sheet.is_file():
+        return None
+    expected = "what ascender train wrote"
+    run = read_json(sheet, expected, run=dict)["run"]
+    return checked(run, sheet, expected, task=str, variant=str, seed=int, options=dict)
 
 
 def task_for(loaded: Loaded, name: str | None, data_dir: str | Path | None = None) -> Task:
@@ -72,7 +76,12 @@ def task_for(loaded: Loaded, name: str | None, data_dir: str | Path | None = Non
     options = dict(run.get("options") or {}) if run.get("task") == wanted else {}
     if data_dir is not None and "data_dir" in inspect.signature(kind).parameters:
         options["data_dir"] = str(data_dir)
-    made = task(wanted, **options)
+    try:
+        made = task(wanted, **options)
+    except (ValueError, TypeError) as error:
+        if name is not None or loaded.sheet is None:
+            raise
+        raise ValueError(f"the task of {loaded.sheet}: {error}") from error
     check_fits(loaded, made)
     return made
 
@@ -119,28 +128,16 @@ def _name(folder: Path) -> str:
 
 
 def _model(where: str, trust_code: bool) -> Any:
-    try:
-        admit_code(where, trust_code)
-        config = transformers.AutoConfig.from_pretrained(where)
-    except OSError as error:
-        raise OSError(
-            f"no model {where!r}; expected a folder that save_pretrained or ascender train wrote, "
-            f"or a name that the Hub gives ({str(error).splitlines()[0]})"
-        ) from None
-    wanted = (config.architectures or [""])[0]
+    wanted = (read_config(where, trust_code).architectures or [""])[0]
     kind = getattr(ascender.hf, wanted, None) or getattr(transformers, wanted, None)
-    bars = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        return (kind or transformers.AutoModel).from_pretrained(where)
-    finally:
-        if bars:
-            transformers.utils.logging.enable_progress_bar()
+    return read_model(kind or transformers.AutoModel, where)
 
 
 def _tokenizer(where: str, model: Any, say: Callable[[str], None]) -> Any:
     """None where there is none and bytes would not fit."""
     try:
         return tokenizer_of(where, model.config.vocab_size, say)
+    except Damaged:
+        raise
     except ValueError:
         return None

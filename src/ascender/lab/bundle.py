@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ascender.files import plain_name, write
-from ascender.lab.store import SHEET, TRIALS, now
+from ascender.files import checked, made_of, plain_name, read_json, write
+from ascender.lab.store import SHEET, TRIALS, WROTE, now
 from ascender.lab.suite import Suite, suite
 
 CLAIMS = "claims.json"
@@ -83,10 +83,10 @@ def places(
 def _write_down(made: Bundle, out: Path) -> None:
     """The claims, and since when each stands."""
     path = out / CLAIMS
-    there = json.loads(path.read_text(encoding="utf-8"))["claims"] if path.exists() else []
+    there = read_json(path, WROTE, claims=list)["claims"] if path.exists() else []
     asked = []
     for claim in made.claims:
-        since = (one["fixed"] for one in there if _claim(one) == claim)
+        since = (one["fixed"] for one in there if _claim(one, path) == claim)
         asked.append({**asdict(claim), "fixed": next(since, now())})
     if asked != there:
         write(path, json.dumps({"name": made.name, "claims": asked}, ensure_ascii=False, indent=1))
@@ -97,13 +97,14 @@ def claimed(folder: Path) -> tuple[str, tuple[Claim, ...]]:
     path = folder / CLAIMS
     if not path.exists():
         return "", ()
-    sheet = json.loads(path.read_text(encoding="utf-8"))
+    sheet = read_json(path, WROTE, name=str, claims=list)
     name = plain_name(f"name in {path}", sheet["name"])
-    return name, tuple(_claim(one) for one in sheet["claims"])
+    return name, tuple(_claim(one, path) for one in sheet["claims"])
 
 
-def _claim(one: Mapping[str, Any]) -> Claim:
-    return Claim(**{name: x for name, x in one.items() if name != "fixed"})
+def _claim(one: Any, path: Path) -> Claim:
+    fields = checked(one, path, WROTE, fixed=str)
+    return made_of(Claim, {n: x for n, x in fields.items() if n != "fixed"}, path, WROTE)
 
 
 def inside(folder: Path) -> list[Path]:

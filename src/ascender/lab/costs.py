@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from ascender.bench.flops import count
 from ascender.bench.memory import fresh, used
 from ascender.bench.timing import FORWARD, TRAINING, Plan, best, machine
-from ascender.files import write
+from ascender.files import checked, made_of, read_json, write
 from ascender.hf import AscenderConfig
 from ascender.train.variants import variant
 
@@ -148,8 +148,9 @@ def read(folder: Path) -> tuple[list[Cost], dict[str, Any]]:
     path = folder / FILE
     if not path.exists():
         return [], {}
-    sheet: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return [Cost(**row) for row in sheet["rows"]], sheet
+    expected = "costs that ascender lab run wrote"
+    sheet = read_json(path, expected, rows=list)
+    return [made_of(Cost, checked(r, path, expected), path, expected) for r in sheet["rows"]], sheet
 
 
 def wanted(folder: Path, order: Costs | None) -> bool:

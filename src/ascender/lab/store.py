@@ -20,13 +20,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ascender.files import json_rows, plain_name, write
+from ascender.files import Damaged, json_rows, parsed, plain_name, read_json, write
 from ascender.lab.suite import Suite
 from ascender.train import Run
 from ascender.train.folder import METRICS, RECORD, plain
+from ascender.train.record import checked_record, read_record
 
 TRIALS, SHEET = "trials", "suite.json"
 ROWS, SCORES = "rows.jsonl", "scores.json"
+WROTE = "what ascender lab wrote"
 FRESH = 60  # seconds
 TRIES = 2  # a crash is tried once more
 
@@ -47,7 +49,7 @@ class Store:
         self.source = suite.source
         there: dict[str, Any] = {}
         if sheet.exists():
-            there = json.loads(sheet.read_text(encoding="utf-8"))
+            there = read_json(sheet, WROTE, name=str)
             if there["name"] != suite.name:
                 raise ValueError(
                     f"{self.folder} holds the suite {there['name']!r}; expected {suite.name!r}, "
@@ -69,7 +71,7 @@ class Store:
     def insight(self) -> bool:
         """Whether the suite run here has its models measured."""
         sheet = self.folder / SHEET
-        return sheet.exists() and bool(json.loads(sheet.read_text("utf-8")).get("insight"))
+        return sheet.exists() and bool(read_json(sheet, WROTE).get("insight"))
 
     def place(self, key: str) -> Path:
         return self.folder / TRIALS / plain_name(f"a trial in {self.folder}", key)
@@ -99,13 +101,11 @@ class Store:
         if not path.exists():
             return self.rows.get(key)
         try:
-            return _checked(json.loads(path.read_bytes()))
-        except (ValueError, RecursionError) as error:  # JSON nested a hundred thousand deep
+            return read_record(path)
+        except Damaged as error:
             aside = path.with_name(f"{RECORD}.damaged")
             path.replace(aside)
-            self.say(
-                f"cannot read {path} ({error}); set aside as {aside.name}: its trial is not done"
-            )
+            self.say(f"{error}. Set aside as {aside.name}: its trial is not done")
         return self.rows.get(key)
 
     @cached_property
@@ -114,13 +114,9 @@ class Store:
         path, beside = self.folder / ROWS, self.folder / SCORES
         if not path.exists():
             return {}
-        scores = json.loads(beside.read_text("utf-8")) if beside.exists() else {}
-        found = json_rows(path)
-        for number, r in enumerate(found, 1):
-            try:
-                _checked(r)
-            except ValueError as error:
-                raise ValueError(f"row {number} of {path}: {error}") from None
+        scores = read_json(beside, WROTE) if beside.exists() else {}
+        found = [checked_record(r, f"{path}, row {i}") for i, r in enumerate(json_rows(path), 1)]
+        for r in found:
             r["test"]["scores"] = scores.get(r["key"], [])
         return {r["key"]: r for r in found}
 
@@ -137,8 +133,11 @@ class Store:
         path = self._errors(key)
         if not path.exists():
             return []
-        found: list[str] = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        try:
+            found = parsed(path.read_bytes())
+        except ValueError as error:
+            raise Damaged(path, error, WROTE) from None
+        return [str(one) for one in found] if isinstance(found, list) else [str(found)]
 
     def fail(self, key: str, error: str) -> None:
         """Write down another failure."""
@@ -184,25 +183,6 @@ class Store:
             return int(row["step"]), float(row["seconds"])
         except (OSError, IndexError, ValueError, KeyError):
             return 0, 0.0
-
-
-NEEDED = {
-    "": ("key", "run", "test", "metric", "higher", "floor", "curve"),
-    "run": ("task", "variant", "seed"), "test": ("value",),
-}  # fmt: skip
-
-
-def _checked(found: Any) -> dict[str, Any]:
-    """A record with what every table needs."""
-    for part, names in NEEDED.items():
-        inner = found[part] if part else found
-        if not isinstance(inner, dict):
-            raise ValueError(f"{part or 'it'} is {type(inner).__name__}; expected an object")
-        lacks = [name for name in names if name not in inner]
-        if lacks:
-            raise ValueError(f"no {', '.join(lacks)}; expected a whole record")
-    checked: dict[str, Any] = found
-    return checked
 
 
 def now() -> str:

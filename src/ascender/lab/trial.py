@@ -16,6 +16,7 @@ from ascender.lab.suite import suite
 from ascender.own_code import told
 from ascender.train import Run, train
 from ascender.train.folder import RECORD
+from ascender.train.record import read_record
 from ascender.train.run import key_of
 
 
@@ -58,7 +59,7 @@ def _registered(source: str) -> None:
 def look_again(run: Run, out: Path, data_dir: str | None) -> None:
     """Measure the model that a finished trial has left, and add it to the record."""
     task = run.make_task(data_dir)
-    found = json.loads((out / RECORD).read_text(encoding="utf-8"))
+    found = read_record(out / RECORD)
     found["insight"] = measure(load(out, say=lambda line: None).model, task)
     write(out / RECORD, json.dumps(found, ensure_ascii=False))
 

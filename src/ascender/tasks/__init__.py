@@ -57,7 +57,54 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "citeseer": ("citations:Citations", {"name": "citeseer"}),
 }  # fmt: skip
 
-__all__ = ["TASKS", "Batch", "Display", "Drawn", "Graded", "Stored", "Task", "kind_of", "task"]
+# What `ascender list tasks` says of them; of one that is not here, its docstring's first sentence.
+ABOUT = {
+    "listops": "What is the value of a nested operation on digits?",
+    "listops-short": "The same with at most 100 tokens and depth 5.",
+    "recall": "Pairs of keys and values, then each key again: its value?",
+    "copy-noise": "Repeat the symbols scattered in noise, in their order.",
+    "needle": "A key and its value somewhere in filler: which value?",
+    "pathfinder": "Are two dots the ends of one dashed curve, or of two?",
+    "distinct": "How many prototypes stand in a crowd of noisy copies?",
+    "grouping": "One member of each cluster is named: name the others.",
+    "digits": "Which digit is it? 8 × 8 pixels, a token each.",
+    "fewshot-digits": "Five kinds of digits under random names: name the last.",
+    "pylib": "What comes next in the source of Python's library?",
+    "cola": "Is a sentence grammatical? (GLUE)",
+    "sst2": "Is a sentence of a film review positive? (GLUE)",
+    "mrpc": "Do two sentences of the news say the same? (GLUE)",
+    "qqp": "Do two questions ask the same? (GLUE)",
+    "stsb": "How similar are two sentences, from 0 to 5? (GLUE)",
+    "mnli": "Does one sentence entail or contradict another? (GLUE)",
+    "qnli": "Does a sentence answer a question? (GLUE)",
+    "rte": "Does one text entail another? (GLUE)",
+    "wnli": "Does a sentence with its pronoun resolved follow? (GLUE)",
+    "boolq": "A yes-or-no question about a passage. (SuperGLUE)",
+    "cb": "How far does a text commit to a clause? (SuperGLUE)",
+    "copa": "Which of two is the cause or the effect? (SuperGLUE)",
+    "multirc": "Is an answer to a question right? (SuperGLUE)",
+    "record": "Which name fills the gap in the news? (SuperGLUE)",
+    "superglue-rte": "Does one text entail another? (SuperGLUE)",
+    "wic": "Does a word mean the same in both sentences? (SuperGLUE)",
+    "wsc": "Does a pronoun mean this person or thing? (SuperGLUE)",
+    "gsm8k": "The number that answers a word problem.",
+    "math": "The answer to a competition problem.",
+    "lra-text": "Is a film review positive? Bytes. (Long Range Arena)",
+    "lra-retrieval": "Does one paper cite the other? (Long Range Arena)",
+    "lra-image": "What is in the picture? Pixels. (Long Range Arena)",
+    "longbench": "Questions about long documents, and summaries.",
+    "scrolls": "Questions about long texts, and summaries.",
+    "translation": "A sentence in another language.",
+    "mnist": "Which digit is in the picture? Patches.",
+    "fashion-mnist": "Which piece of clothing is in the picture? Patches.",
+    "cifar10": "What is in the picture? Patches of CIFAR-10.",
+    "cora": "Which field is a paper of, in a graph of citations?",
+    "citeseer": "Which field is a paper of, in a graph of citations?",
+}
+
+__all__ = [
+    "ABOUT", "TASKS", "Batch", "Display", "Drawn", "Graded", "Stored", "Task", "kind_of", "task",
+]  # fmt: skip
 
 
 def kind_of(name: str) -> type[Task]:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ascender.files import beside, flush
+from ascender.files import Kind, beside, flush, read_json, read_tensors, writing_tensors
 
 FOLDER, KEPT = "checkpoints", 2
 WEIGHTS, STATE, SHEET = "model.safetensors", "state.safetensors", "state.json"
@@ -50,8 +50,9 @@ def save(out: Path, step: int, checkpoint: Checkpoint) -> Path:
         shutil.rmtree(left, ignore_errors=True)
     half.mkdir(parents=True)
     try:
-        save_file(dict(checkpoint.weights), half / WEIGHTS)
-        save_file(dict(checkpoint.state), half / STATE)
+        for name, tensors in ((WEIGHTS, checkpoint.weights), (STATE, checkpoint.state)):
+            with writing_tensors(half / name):
+                save_file(dict(tensors), half / name)
         (half / SHEET).write_text(json.dumps(checkpoint.sheet), encoding="utf-8")
         for path in half.iterdir():
             flush(path)
@@ -71,26 +72,23 @@ def found(out: Path) -> list[Path]:
     return sorted((out / FOLDER).glob("step-*"))
 
 
-def load(place: Path) -> Checkpoint:
-    """Read one; what is half there or damaged is an error that names it."""
+def load(place: Path, **fields: Kind) -> Checkpoint:
+    """Read one, whose sheet has these fields; what is half there or damaged is an error that names
+    it."""
+    expected = f"a checkpoint: {WEIGHTS}, {STATE}, {SHEET}"
     try:
-        sheet = json.loads((place / SHEET).read_text(encoding="utf-8"))
-        return Checkpoint(load_file(place / WEIGHTS), load_file(place / STATE), sheet)
-    except (OSError, ValueError, KeyError) as error:
-        raise Broken(
-            f"cannot read {place}: {error}; expected {WEIGHTS}, {STATE}, {SHEET}"
-        ) from None
-    except Exception as error:  # safetensors' own
-        if type(error).__module__.startswith("safetensors"):
-            raise Broken(f"cannot read {place}: {error}; expected whole safetensors") from None
-        raise
+        sheet = read_json(place / SHEET, expected, **fields)
+        weights, state = (read_tensors(place / name, expected) for name in (WEIGHTS, STATE))
+    except (OSError, ValueError) as error:
+        raise Broken(str(error)) from None
+    return Checkpoint(weights, state, sheet)
 
 
-def latest(out: Path, say: Any = print) -> Checkpoint | None:
+def latest(out: Path, say: Any = print, **fields: Kind) -> Checkpoint | None:
     """The newest that can be read, or None. One that cannot is said and passed over."""
     for place in reversed(found(out)):
         try:
-            return load(place)
+            return load(place, **fields)
         except Broken as error:
             say(f"{error}; going back to the one before")
     return None

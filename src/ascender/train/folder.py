@@ -8,9 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ascender.files import beside, flush, write
+from ascender.files import beside, flush, parsed, read_json, write, writing_tensors
 from ascender.tasks import Task
 from ascender.train import checkpoint
+from ascender.train.record import read_record
 from ascender.train.run import Run
 
 RUN, METRICS, RECORD, MODEL = "run.json", "metrics.jsonl", "record.json", "model"
@@ -28,9 +29,9 @@ def claim(run: Run, out: Path, resume: bool) -> dict[str, Any] | None:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise Taken(f"{out} holds other files; expected a new or empty folder")
         return None
-    there = _read(sheet)
-    if there.get("key") != run.key:
-        before, now = there.get("run", {}), plain(run)
+    there = read_json(sheet, "a run that ascender train wrote, or a new folder", key=str, run=dict)
+    if there["key"] != run.key:
+        before, now = there["run"], plain(run)
         differ = ", ".join(
             f"{name} {before.get(name)!r} (asked for {now[name]!r})"
             for name in now
@@ -38,7 +39,7 @@ def claim(run: Run, out: Path, resume: bool) -> dict[str, Any] | None:
         )
         raise Taken(f"{out} holds another run: {differ}; expected a new folder")
     if (out / RECORD).exists():
-        return _read(out / RECORD)
+        return read_record(out / RECORD)
     if not resume and checkpoint.found(out):
         raise Taken(f"{out} holds this run, begun but not finished; expected --resume")
     return None
@@ -50,23 +51,15 @@ def plain(run: Run) -> dict[str, Any]:
     return found
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise Taken(f"cannot read {path}: {error}; expected JSON, or a new folder") from None
-    return found
-
-
 def cut_metrics(out: Path, step: int) -> None:
     """The log up to a step; steps that will be taken again are taken out."""
     path, kept = out / METRICS, []
     for line in path.read_bytes().split(b"\n") if path.exists() else []:
         try:
-            row = json.loads(line)
-        except ValueError:  # the last one, half written by a process that was killed
+            early = parsed(line)["step"] <= step
+        except (ValueError, TypeError, KeyError):  # half written by a process that was killed
             continue
-        if row["step"] <= step:
+        if early:
             kept.append(line + b"\n")
     write(path, b"".join(kept))
 
@@ -83,7 +76,8 @@ def keep_model(out: Path, model: Any, made: Task) -> None:
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        model.save_pretrained(half)
+        with writing_tensors(place):
+            model.save_pretrained(half)
         if made.tokenizer is not None:
             made.tokenizer.save_pretrained(half)
         for path in half.iterdir():

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from ascender.bench import memory
-from ascender.files import write
+from ascender.files import NUMBER, Kind, write
 from ascender.insight.limits.monitor import Thresholds, alarms, by_head, look_at_task
 from ascender.schedule import Adaptive, LossWeights, set_lam
 from ascender.tasks import Batch, Task
@@ -38,10 +38,10 @@ from ascender.train.run import Run
 from ascender.train.watch import Display, News
 
 # Where a run stands, beside its tensors, λ's schedule and the watch over its loss.
-STANDS = (
-    "step", "read", "seconds", "drawing", "judging", "best", "best_step", "best_lam",
-    "stale", "curve",
-)  # fmt: skip
+STANDS: dict[str, Kind] = {
+    "step": int, "read": int, "seconds": NUMBER, "drawing": NUMBER, "judging": NUMBER,
+    "best": (*NUMBER, type(None)), "best_step": int, "best_lam": dict, "stale": int, "curve": list,
+}  # fmt: skip
 
 
 Measure = Callable[[Any, Task], dict[str, Any]]
@@ -141,7 +141,7 @@ class Trainer:
             if self.tracked:
                 announce(self.accelerator, self.run)
         self.model, self.optimizer = self.accelerator.prepare(self.plain, self.adam)
-        saved = checkpoint.latest(self.out, self.show.say) if resume else None
+        saved = self._latest() if resume else None
         if saved is not None:
             self._restore(saved)
             self.show.say(f"going on from step {self.step}")
@@ -303,6 +303,9 @@ class Trainer:
                     f"{kept}; expected room on the disk, then --resume"
                 ) from error
         self.accelerator.wait_for_everyone()
+
+    def _latest(self) -> checkpoint.Checkpoint | None:
+        return checkpoint.latest(self.out, self.show.say, watch=dict, schedule=dict, **STANDS)
 
     def _restore(self, saved: checkpoint.Checkpoint) -> None:
         sheet = saved.sheet

@@ -6,16 +6,44 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ascender.bench.flops import count
+from ascender.files import NUMBER, Kind, checked, read_json
 from ascender.rules import RULES
 from ascender.slot import Attention
 
+# What reports and comparisons read of a record; there may be more.
+FIELDS: dict[str, Kind] = {
+    "key": str, "run": dict, "metric": str, "higher": bool, "floor": NUMBER, "test": dict,
+    "validation": (*NUMBER, type(None)), "best_step": int, "steps": int, "curve": list,
+    "parameters": int, "attention_flops_an_example": NUMBER, "seconds": NUMBER, "tokens": int,
+    "tokens_a_second": NUMBER, "data_share": NUMBER, "peak_memory_mb": NUMBER,
+    "versions": dict, "hardware": dict,
+}  # fmt: skip
+OF_RUN: dict[str, Kind] = {"task": str, "variant": str, "seed": int, "options": dict}
+OF_TEST: dict[str, Kind] = {"value": NUMBER, "loss": NUMBER, "levels": dict, "n": int}
+EXPECTED = "a record that ascender train wrote"
 PACKAGES = ("ascender-attention", "torch", "numpy", "transformers", "accelerate")
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A record.json; what it lacks is an error that names it."""
+    return checked_record(read_json(path, EXPECTED), path)
+
+
+def checked_record(found: Any, path: Path | str) -> dict[str, Any]:
+    """One from a file."""
+    checked(found, path, EXPECTED, **FIELDS)
+    checked(found["run"], f"{path}, run", EXPECTED, **OF_RUN)
+    checked(found["test"], f"{path}, test", EXPECTED, **OF_TEST)
+    for i, point in enumerate(found["curve"]):
+        checked(point, f"{path}, curve {i}", EXPECTED, step=int, value=NUMBER, omega=dict)
+    return dict(found)
 
 
 def versions() -> dict[str, str]:

@@ -182,6 +182,8 @@ def _unfit(name: str, position: str, sizes: tuple[int, int, int]) -> str | None:
     made = variant(name)
     try:
         AscenderConfig(**_sizes(*sizes), **made.fields(position, *sizes[1:]))
+    except ImportError:
+        return None  # a run can be named where it cannot be made; the model says what is missing
     except Exception as error:
         return str(error.__cause__ or error)
     return None

@@ -13,16 +13,19 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
-from ascender.files import plain_name
+from ascender.files import Kind, made_of, plain_name, read_json
 from ascender.lab.costs import FILE, Cost
 from ascender.lab.costs import read as measured
 from ascender.lab.judge import Record
-from ascender.lab.store import ROWS, SCORES, SHEET, TRIALS, Store
+from ascender.lab.store import ROWS, SCORES, SHEET, TRIALS, WROTE, Store
 from ascender.lab.suite import Suite
 from ascender.lab.verdict import Rule
 from ascender.train.folder import MODEL
+
+OF_SHEET: dict[str, Kind] = {
+    "name": str, "claim": str, "baseline": str, "rule": dict, "trials": list,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,13 +98,14 @@ def read(
 
 def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str]]]:
     path = folder / SHEET
-    there: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    there = read_json(path, WROTE, **OF_SHEET) if path.exists() else {}
     failures = there.pop("failures", {})
     if "name" in there:
         plain_name(f"name in {path}", there["name"])
     known = {f.name: there[f.name] for f in fields(Sheet) if f.name in there}
     if known:
-        known |= {"rule": Rule(**there["rule"]), "trials": tuple(there["trials"])}
+        rule = made_of(Rule, there["rule"], path, WROTE)
+        known |= {"rule": rule, "trials": tuple(map(str, there["trials"]))}
     ran = Sheet(**known) if known else None
     if suite is None:
         return ran or Sheet(folder.resolve().name, given=False), failures
