@@ -36,7 +36,9 @@ def without_the_checks_of_shapes():
 def example():
     spec = importlib.util.spec_from_file_location("distributed_example", SCRIPT)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(SCRIPT.parent)  # as Python does for a script
+        spec.loader.exec_module(module)
     return module
 
 

@@ -45,13 +45,13 @@ def dense(flock: Flock) -> tuple[Float[Tensor, "B H N e"], Parts]:
             sep=(weights * phi).sum(-1, keepdim=True),
             coh=(weights * squared_distance(centre["c"], z_k)).sum(-1, keepdim=True),
         )  # fmt: skip
-    dropped = F.dropout(weights, flock.dropout) if flock.dropout else weights
+    weights = weights.masked_fill(spoilt[..., None] & V, torch.nan)
+    used = weights.masked_fill(spoilt[..., None], 0)  # NaN would reach gradients of other rows
+    dropped = F.dropout(used, flock.dropout) if flock.dropout else used
     out = dropped.to(flock.v.dtype) @ flock.v
     if flock.pair_values is not None and (more := flock.pair_values(dropped)) is not None:
         out = out + more.to(out.dtype)
-    # NaN only now: in the products above it would reach the gradients of rows that are fine.
     out = out.masked_fill(spoilt[..., None], torch.nan)
-    weights = weights.masked_fill(spoilt[..., None] & V, torch.nan)
     return out, Parts(**terms, total=total.masked_fill(~V, 0), weights=weights)
 
 

@@ -72,11 +72,11 @@ def task_for(loaded: Loaded, name: str | None, data_dir: str | Path | None = Non
         raise ValueError(f"no task is known of {loaded.name}; expected --task")
     if name is not None and is_code(name):
         import_code(name)
-    kind = kind_of(wanted)  # of code that run.json names: only what is imported already
     options = dict(run.get("options") or {}) if run.get("task") == wanted else {}
-    if data_dir is not None and "data_dir" in inspect.signature(kind).parameters:
-        options["data_dir"] = str(data_dir)
     try:
+        kind = kind_of(wanted)  # of code that run.json names: only what is imported already
+        if data_dir is not None and "data_dir" in inspect.signature(kind).parameters:
+            options["data_dir"] = str(data_dir)
         made = task(wanted, **options)
     except (ValueError, TypeError) as error:
         if name is not None or loaded.sheet is None:
