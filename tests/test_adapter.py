@@ -77,7 +77,7 @@ def test_an_adapter_that_does_not_fit_changes_nothing(case, tmp_path):
 
 def test_a_model_with_another_swarm_is_refused(tmp_path):
     ascender.save_adapter(retrofitted("llama"), tmp_path)
-    with pytest.raises(ValueError, match=r"expected .* as the model was retrofitted"):
+    with pytest.raises(ValueError, match=r"expected .* as the model has"):
         ascender.load_adapter(retrofitted("llama", d_z=3), tmp_path)
     with pytest.raises(ValueError, match="has not been retrofitted"):
         ascender.save_adapter(make("llama"), tmp_path)
