@@ -105,7 +105,7 @@ class Store:
         except Damaged as error:
             aside = path.with_name(f"{RECORD}.damaged")
             path.replace(aside)
-            self.say(f"{error}. Set aside as {aside.name}: its trial is not done")
+            self.say(f"{error}; set aside as {aside.name}: its trial is not done")
         return self.rows.get(key)
 
     @cached_property
