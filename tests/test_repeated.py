@@ -18,8 +18,7 @@ from cases import BY_QUERY, LARGE, Case, case, serving
 from laws import gap, leak_from_padding, leak_from_unseen, outputs_gap, prefill_apart, run
 
 TOLERANCE = 1e-5  # float32
-CAUSAL = ("causal", "causal padded left", "causal padded right", "window causal",
-          "window causal globals", "decode", "decode padded", "decode window")  # fmt: skip
+CAUSAL = ("causal", "causal padded left", "window causal globals", "decode padded")
 OPTIONS = ("plain", "scores", "bare", "shared k-per-head")
 
 

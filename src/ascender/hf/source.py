@@ -96,12 +96,14 @@ def read_config(where: str, trust_code: bool = False) -> Any:
 
 
 def read_model(kind: Any, where: str, **given: Any) -> Any:
-    """kind.from_pretrained(where), without its progress bar."""
+    """kind.from_pretrained(where), without its progress bar; of safetensors, never of a pickle."""
+    if Path(where).is_dir() and not any(Path(where).glob("*.safetensors*")):
+        raise Damaged(_weights(where), "no safetensors", "weights that save_pretrained wrote")
     logging = transformers.utils.logging
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        return kind.from_pretrained(where, **given)
+        return kind.from_pretrained(where, use_safetensors=True, **given)
     except Exception as error:  # safetensors', pickle's, torch's: of a damaged file any
         raise Damaged(_weights(where), error, f"the weights of its {CONFIG}") from error
     finally:
