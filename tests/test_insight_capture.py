@@ -1,5 +1,7 @@
 """One pass taken apart: the same output, the model's own numbers, everything put back."""
 
+import json
+
 import pytest
 import torch
 from torch import nn
@@ -123,9 +125,10 @@ def test_a_model_without_attention_is_refused():
 def test_load_finds_what_was_saved(tmp_path):
     model = ours()
     model.save_pretrained(tmp_path / "some" / "model")
-    (tmp_path / "some" / "run.json").write_text('{"run": {"task": "distinct"}}')
+    run = {"task": "distinct", "variant": "vanilla", "seed": 0, "options": {}}
+    (tmp_path / "some" / "run.json").write_text(json.dumps({"run": run}))
     found = load(tmp_path / "some")
-    assert (found.name, found.run, found.tokenizer) == ("some", {"task": "distinct"}, None)
+    assert (found.name, found.run, found.tokenizer) == ("some", run, None)
     assert torch.equal(found.model(input_ids=ids()).logits, model(input_ids=ids()).logits)
     llama().save_pretrained(tmp_path / "plain")
     ascender.save_adapter(swarm(), tmp_path / "adapter")

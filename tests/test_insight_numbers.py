@@ -525,7 +525,7 @@ def test_tables_have_the_words_of_their_figures():
         (["ascender-0", "--task", "digits"], "was not trained on digits; expected --task grouping"),
         (["ascender-0", "--lang", "fr"], "unknown lang 'fr'; expected one of en, ko, both"),
         (["ascender-0", "--task", "groping"], "did you mean 'grouping'?"),
-        (["no/where/at/all"], "no model"),
+        (["no/where/at/all"], "no folder no/where/at/all"),
     ],
 )
 def test_errors_teach(runs, words, told):

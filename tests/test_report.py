@@ -185,8 +185,8 @@ def test_a_document_that_asks_for_what_is_not_there_stays(runs, tmp_path, docume
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", ["bad.json is no JSON", "--json"]),
-        ("[]", ["study None", "attention, variants, layer"]),
+        ("{", ["bad.json: Expecting", "--json"]),
+        ("[]", ["it holds a list, no object"]),
         ('{"study": "choose"}', ["study 'choose'", "attention, variants, layer"]),
         (None, ["bad.json"]),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import GenerationMixin
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from ascender.tasks import Display, Task
@@ -113,7 +114,7 @@ def tells_next(model: Any) -> bool:
     """Whether a row of its output is about the next token."""
     kinds = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
     own = bool(getattr(getattr(model, "config", None), "is_decoder", False))
-    return own or type(model).__name__ in kinds or "CausalLM" in type(model).__name__
+    return own or type(model).__name__ in kinds or isinstance(model, GenerationMixin)
 
 
 def _places(model: nn.Module) -> int | None:
