@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 from console import parser_of, progress
 
-from ascender.files import write
-from ascender.names import lookup
+from ascender.common.files import write
+from ascender.common.validate import lookup
 
 QUARTER = 12500
 # The package has Stanford's folders one after the other; these are the first words of each.

@@ -10,8 +10,8 @@ import sys
 import torch
 from shared import arguments, fit
 
+from ascender.core.neighbours import grid
 from ascender.hf import AscenderConfig, AscenderForSequenceClassification
-from ascender.neighbours import grid
 
 GREYS = 17
 

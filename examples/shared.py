@@ -13,9 +13,9 @@ import torch
 import transformers
 from console import parser_of, progress
 
-from ascender.baselines import ATTENTIONS
 from ascender.hf import SwarmCallback
-from ascender.positions import POSITIONS
+from ascender.nn.baselines import ATTENTIONS
+from ascender.nn.positions import POSITIONS
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()

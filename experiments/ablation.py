@@ -4,7 +4,7 @@ are furthest from vanilla by the spread of the seeds, so that there is something
 from recipes import GOALS, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 ALONE, BUT_ONE = ["align", "sep", "coh"], ["no-align", "no-sep", "no-coh"]
 TASKS = ["fewshot-digits", "distinct", "grouping"]
@@ -14,6 +14,6 @@ SUITE = Suite(
     claim_ko="세 규칙이 모두 기여한다. 어느 하나라도 빼면 ASCender가 나빠진다.",
     baseline="ascender",
     runs=tuned(TASKS, ["ascender", "vanilla", *ALONE, *BUT_ONE]),
-    rule=Rule(alpha=0.05, smallest=0.005),
+    rule=DecisionRule(alpha=0.05, smallest=0.005),
     goals={name: goal for name, goal in GOALS.items() if name in TASKS},
 )

@@ -11,7 +11,7 @@ ASCender's), where shuffled is run too. The rule, and Holm over all comparisons,
 from recipes import GOALS, LEANING, TASKS, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 SUITE = Suite(
     name="accuracy",
@@ -23,6 +23,6 @@ SUITE = Suite(
         *tuned(LEANING, ["shuffled"]),
         *tuned(LEANING, ["vanilla", "ascender"], seeds=range(5, 10)),
     ),
-    rule=Rule(alpha=0.05, smallest=0.005),
+    rule=DecisionRule(alpha=0.05, smallest=0.005),
     goals=GOALS,
 )

@@ -10,7 +10,7 @@ from recipes import tuned
 
 from ascender.lab import Suite
 from ascender.lab.suite import seeded
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 TASKS = ["distinct", "grouping", "pylib"]
 WIDER = [*TASKS, "recall", "sst2", "digits"]
@@ -33,5 +33,5 @@ SUITE = Suite(
     claim_ko="없음: 기본값을 고르기 위한 묶음이다.",
     baseline="ascender",
     runs=seeded(once, range(10, 11)),
-    rule=Rule(alpha=0.05, smallest=0.005),
+    rule=DecisionRule(alpha=0.05, smallest=0.005),
 )

@@ -8,7 +8,7 @@ and ten on grouping, as the suite accuracy has there (five of them left everythi
 from recipes import tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 ALONE = ["vanilla", "ascender"]
 TEXT = {  # whose own positions are rotary
@@ -30,5 +30,5 @@ SUITE = Suite(
         *tuned(["grouping"], [*ALONE, *GROUPS.values(), *GROUPS], seeds=10),
     ),
     against=TEXT | GROUPS,
-    rule=Rule(alpha=0.05, smallest=0.005),
+    rule=DecisionRule(alpha=0.05, smallest=0.005),
 )

@@ -10,7 +10,7 @@ most of what helps is near, and on recall, where the answer may lie anywhere; fi
 from recipes import tuned
 
 from ascender.lab import Costs, Suite
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 WINDOWS = (8, 16, 32)
 PLAIN = ["vanilla", *(f"longformer+window={w}" for w in WINDOWS)]
@@ -20,7 +20,7 @@ SUITE = Suite(
     claim="ASCender in a window is as good as full vanilla attention with 21% fewer FLOPs.",
     claim_ko="윈도우를 쓴 ASCender는 전체 어텐션보다 21% 적은 연산으로 같은 성능을 낸다.",
     runs=tuned(["pylib", "recall"], [*PLAIN, *RULED]),
-    rule=Rule(alpha=0.05, smallest=0.005, margin=0.01),
+    rule=DecisionRule(alpha=0.05, smallest=0.005, margin=0.01),
     costs=Costs(
         ("vanilla", "longformer+window=32", "ascender", "ascender+k=4", "ascender+window=32",
          "fast", "fast+window=32", "windowed"),

@@ -10,7 +10,7 @@ from ablation import TASKS as TAKEN_APART
 from recipes import GOALS, TASKS, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 LEVEL = [name for name in TASKS if name not in TAKEN_APART]
 SUITE = Suite(
@@ -20,6 +20,6 @@ SUITE = Suite(
     "나아지지 않는다.",
     baseline="ascender",
     runs=tuned(LEVEL, ["ascender", "vanilla", *ALONE, *BUT_ONE, "shuffled"]),
-    rule=Rule(alpha=0.05, smallest=0.005),
+    rule=DecisionRule(alpha=0.05, smallest=0.005),
     goals={name: goal for name, goal in GOALS.items() if name in LEVEL},
 )

@@ -9,7 +9,7 @@ SST-2 with the steps that they had. Their distinct is that of the suite accuracy
 from recipes import RATES, TASKS
 
 from ascender.lab import Suite, grid
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 FEWSHOT = {"steps": 4000, "batch": 64, "every": 250, "rate": 1e-3}
 SST2 = {**TASKS["sst2"], "steps": 2000, "every": 250, "rate": RATES["sst2"][0]}
@@ -23,6 +23,6 @@ SUITE = Suite(
         *grid({"fewshot-digits": FEWSHOT}, ["ascender+omega=0.5"], seeds=2),
         *grid({"sst2": SST2}, ["vanilla", "ascender"], seeds=2),
     ),
-    rule=Rule(alpha=0.05, smallest=0.005),
+    rule=DecisionRule(alpha=0.05, smallest=0.005),
     goals={"fewshot-digits": 0.9},
 )

@@ -19,7 +19,7 @@ tests of experiments/paper.py. Other recipes of these tasks were looked at befor
 from recipes import GOALS, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 SUITE = Suite(
     name="interpretability",
@@ -28,7 +28,7 @@ SUITE = Suite(
     claim_ko="ASCender의 좌표와 이웃은 기본 모델의 상태보다 토큰의 실제 무리를 더 잘 찾고, 헤드의 "
     "역할은 시드 사이에 일치한다.",
     runs=tuned(["grouping", "fewshot-digits", "pylib"], ["vanilla", "ascender"]),
-    rule=Rule(alpha=0.05, smallest=0.01),
+    rule=DecisionRule(alpha=0.05, smallest=0.01),
     goals={name: GOALS[name] for name in ("grouping", "fewshot-digits")},
     insight=True,
 )

@@ -1,7 +1,7 @@
 """Figure 5: how does quality hold as the text grows? A needle in 128 to 512 tokens."""
 
 from ascender.lab import Suite, grid
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 LENGTHS = (128, 256, 512)
 SUITE = Suite(
@@ -17,5 +17,5 @@ SUITE = Suite(
             seeds=3,
         )
     ),
-    rule=Rule(alpha=0.05, smallest=0.01),
+    rule=DecisionRule(alpha=0.05, smallest=0.01),
 )

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from recipes import TASKS, tuned
 
+from ascender.core.rules import RULES
 from ascender.insight import capture, common, gates
-from ascender.rules import RULES
+from ascender.train.display import Display
 from ascender.train.loop import Trainer
-from ascender.train.watch import Display
 
 EXAMPLES = 32
 

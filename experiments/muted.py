@@ -12,7 +12,7 @@ from elsewhere import LEVEL
 from recipes import LEANING, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 VARIANTS = ["mute", "ascender", "vanilla"]
 SUITE = Suite(
@@ -24,5 +24,5 @@ SUITE = Suite(
         *tuned(LEANING, VARIANTS, seeds=10),
         *tuned([name for name in LEVEL if name not in LEANING], VARIANTS, seeds=3),
     ),
-    rule=Rule(alpha=0.05, smallest=0.005),
+    rule=DecisionRule(alpha=0.05, smallest=0.005),
 )

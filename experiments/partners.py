@@ -9,7 +9,7 @@ that both sides of a pair have alike. The verdict on RQ4 is that of the suite co
 from recipes import TASKS, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 ALONE = ["vanilla", "ascender"]
 ALIBI, ROPE = {"ascender+alibi": "vanilla+alibi"}, {"ascender+rope": "vanilla+rope"}
@@ -42,5 +42,5 @@ SUITE = Suite(
         )
     ),
     against=ALIBI | ROPE | WINDOW,
-    rule=Rule(alpha=0.05, smallest=0.005),
+    rule=DecisionRule(alpha=0.05, smallest=0.005),
 )

@@ -9,7 +9,7 @@ is a look and no evidence.
 """
 
 from ascender.lab import Suite, grid
-from ascender.lab.verdict import Rule
+from ascender.lab.verdict import DecisionRule
 
 SIZE = {"hidden": 32, "layers": 2, "heads": 2, "batch": 32, "rate": 3e-3}
 FEW = {"ways": 3, "unlabelled": 2}
@@ -25,6 +25,6 @@ SUITE = Suite(
         variants=["vanilla", "ascender", "align", "sep", "coh"],
         seeds=3,
     ),
-    rule=Rule(alpha=0.05, smallest=0.005),
+    rule=DecisionRule(alpha=0.05, smallest=0.005),
     goals={"fewshot-digits": 0.6, "distinct": 0.25},
 )

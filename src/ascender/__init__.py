@@ -3,20 +3,20 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ascender.attention import asc_attention, asc_parts
-    from ascender.cache import Cache
-    from ascender.combine import LowRank, Parts
-    from ascender.hf.adapter import load_adapter, save_adapter
-    from ascender.hf.retrofit import (
+    from ascender.core.attention import asc_attention, asc_parts
+    from ascender.core.combine import LowRank, Parts
+    from ascender.core.losses import Losses, collect
+    from ascender.core.rules import Rules
+    from ascender.core.schedule import Adaptive, LossWeights, Ramp, Schedule
+    from ascender.nn.cache import Cache
+    from ascender.nn.module import AscenderAttention
+    from ascender.retrofitting.adapter_files import load_adapter, save_adapter
+    from ascender.retrofitting.install import (
         print_trainable_parameters,
         retrofit,
         swarm_parameters,
         unretrofit,
     )
-    from ascender.losses import Losses, collect
-    from ascender.module import AscenderAttention
-    from ascender.rules import Rules
-    from ascender.schedule import Adaptive, LossWeights, Ramp, Schedule
 
 __version__ = "0.1.0"
 __all__ = [
@@ -44,30 +44,30 @@ __all__ = [
 # Where each is. Imported at first use: the command line's --help must not wait for torch, and
 # those under hf need transformers.
 HOMES = {
-    "Adaptive": "schedule",
-    "AscenderAttention": "module",
-    "Cache": "cache",
-    "LossWeights": "schedule",
-    "Losses": "losses",
-    "LowRank": "combine",
-    "Parts": "combine",
-    "Ramp": "schedule",
-    "Rules": "rules",
-    "Schedule": "schedule",
-    "asc_attention": "attention",
-    "asc_parts": "attention",
-    "collect": "losses",
-    "load_adapter": "hf.adapter",
-    "print_trainable_parameters": "hf.retrofit",
-    "retrofit": "hf.retrofit",
-    "save_adapter": "hf.adapter",
-    "swarm_parameters": "hf.retrofit",
-    "unretrofit": "hf.retrofit",
+    "Adaptive": "core.schedule",
+    "AscenderAttention": "nn.module",
+    "Cache": "nn.cache",
+    "LossWeights": "core.schedule",
+    "Losses": "core.losses",
+    "LowRank": "core.combine",
+    "Parts": "core.combine",
+    "Ramp": "core.schedule",
+    "Rules": "core.rules",
+    "Schedule": "core.schedule",
+    "asc_attention": "core.attention",
+    "asc_parts": "core.attention",
+    "collect": "core.losses",
+    "load_adapter": "retrofitting.adapter_files",
+    "print_trainable_parameters": "retrofitting.install",
+    "retrofit": "retrofitting.install",
+    "save_adapter": "retrofitting.adapter_files",
+    "swarm_parameters": "retrofitting.install",
+    "unretrofit": "retrofitting.install",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, or a module: `import ascender; ascender.rules` works without a second
+    """A public name, or a module: `import ascender; ascender.core.rules` works without a second
     import."""
     from importlib import import_module
     from importlib.util import find_spec

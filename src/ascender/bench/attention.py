@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
-from ascender.bench import memory
 from ascender.bench.candidates import Candidate
-from ascender.bench.flops import Problem
 from ascender.bench.studies import STUDIES
-from ascender.bench.timing import FORWARD, TRAINING, Plan, Row, best
+from ascender.measure import memory
+from ascender.measure.flops import Problem
+from ascender.measure.timing import FORWARD, TRAINING, Plan, Row, best
 
 LENGTHS = {"attention": (64, 256, 1024, 4096, 16384), "variants": (256, 1024, 4096, 16384)}
 MEMORY_FROM = 4096  # below this a call's memory drowns in the process's own

@@ -12,14 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ascender import Rules, asc_attention
-from ascender.attention import attend
-from ascender.bench import flops
-from ascender.bench.flops import Problem, Variant
-from ascender.bench.timing import FORWARD, TRAINING
-from ascender.cache import Cache
-from ascender.geometry import unit
-from ascender.neighbours import top_k
-from ascender.visibility import Visibility
+from ascender.core.attention import attend
+from ascender.core.geometry import unit
+from ascender.core.neighbours import top_k
+from ascender.core.visibility import Visibility
+from ascender.measure import flops
+from ascender.measure.flops import Problem, Variant
+from ascender.measure.timing import FORWARD, TRAINING
+from ascender.nn.cache import Cache
 
 LARGEST = 4e9  # bytes of N×N matrices: more is skipped
 DENSE_LARGEST = 2048

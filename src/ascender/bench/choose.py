@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ascender.attention import BACKENDS, choose, refusal
 from ascender.bench.candidates import arguments, ours
-from ascender.bench.flops import Problem, Variant
-from ascender.bench.timing import FORWARD, TRAINING, Plan, Row, best
-from ascender.checks import enter
+from ascender.core.attention import BACKENDS, choose, refusal
+from ascender.core.checks import build_flock
+from ascender.measure.flops import Problem, Variant
+from ascender.measure.timing import FORWARD, TRAINING, Plan, Row, best
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 PLAN = Plan(repeats=3, at_least=0.3, at_most=4.0)
@@ -48,7 +48,7 @@ def run(
 def _compare(kind: str, work: str, n: int, plan: Plan) -> list[ChooseRow]:
     options = dict(KINDS[kind])
     p = Problem(n, causal=options.pop("causal", False))
-    flock = enter(**arguments(p, Variant("auto", **options)))
+    flock = build_flock(**arguments(p, Variant("auto", **options)))
     auto = choose(flock)
     reasons = {name: refusal(flock, name) or _too_long(name, n) for name in BACKENDS}
     calls = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ascender.bench.timing import FORWARD, TRAINING, Row
+from ascender.measure.timing import FORWARD, TRAINING, Row
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from ascender.bench.timing import Plan, median
+from ascender.measure.timing import Plan, median
 
 GOAL = 0.1  # seconds
 TORCH, ASCENDER = "import torch", "from ascender import AscenderAttention"

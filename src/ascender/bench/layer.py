@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ascender.bench.timing import TRAINING, Plan, Row, best
-from ascender.module import AscenderAttention
+from ascender.measure.timing import TRAINING, Plan, Row, best
+from ascender.nn.module import AscenderAttention
 
 LENGTHS = (64, 256)
 PLAN = Plan(repeats=20, at_least=3.0)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ascender.bench.timing import TRAINING, Plan, Row, best
+from ascender.measure.timing import TRAINING, Plan, Row, best
 
 DECODE, GENERATE = "decode", "generate"
 LENGTHS = (128, 1024, 4096)

@@ -19,8 +19,8 @@ from ascender.bench.attention import AttentionRow
 from ascender.bench.model import ModelRow
 from ascender.bench.studies import STUDIES
 from ascender.bench.tables import Grid
-from ascender.bench.timing import Row
-from ascender.files import NUMBER, checked, made_of, read_json
+from ascender.common.files import NUMBER, checked, made_of, read_json
+from ascender.measure.timing import Row
 
 ROWS: dict[str, type[Row]] = {
     "attention": AttentionRow, "variants": AttentionRow, "layer": Row, "model": ModelRow,

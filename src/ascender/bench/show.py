@@ -15,7 +15,7 @@ from ascender.bench.choose import ChooseRow
 from ascender.bench.model import NEW, TOKENS, VOCABULARY, ModelRow
 from ascender.bench.studies import labels
 from ascender.bench.tables import SKIPPED, WORKS, Grid, number, times
-from ascender.bench.timing import Row
+from ascender.measure.timing import Row
 
 STYLES = {"reached": "green", "missed": "yellow"}
 SIZES = {

@@ -11,7 +11,7 @@ from ascender.bench.candidates import CANDIDATES
 from ascender.bench.layer import LAYERS
 from ascender.bench.model import DECODE, GENERATE, MODELS, ModelRow
 from ascender.bench.studies import STUDIES, labels
-from ascender.bench.timing import FORWARD, TRAINING, Row
+from ascender.measure.timing import FORWARD, TRAINING, Row
 
 SKIPPED = "…"
 DISTURBED = "†"

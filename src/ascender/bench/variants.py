@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ascender.baselines import attention
 from ascender.bench.candidates import CANDIDATES, Candidate, Job
-from ascender.bench.flops import Problem, count
-from ascender.bench.timing import FORWARD, TRAINING
-from ascender.neighbours import graph
+from ascender.core.neighbours import graph
+from ascender.measure.flops import Problem, count
+from ascender.measure.timing import FORWARD, TRAINING
+from ascender.nn.baselines import attention
 
 WINDOW = Problem(1).window
 GRAPH_LARGEST = 2048  # distances in a graph: N×N matrices, and N³ products
@@ -46,7 +46,7 @@ def job(p: Problem, kind: str, options: dict[str, Any]) -> Job:
     own = {name: whole(getattr(call, name)) for name in ("q", "k", "v", "bare")}
     given = replace(call, **own, other=None, more=more)
     inputs = (*known.values(), *_learned(module))
-    return Job(lambda: module.mix(replace(given, other=module.bias(given, None))), inputs)
+    return Job(lambda: module.attend_heads(replace(given, other=module.bias(given, None))), inputs)
 
 
 def _learned(module: nn.Module) -> list[nn.Parameter]:

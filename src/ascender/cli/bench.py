@@ -25,7 +25,7 @@ from ascender.cli.terminal import (
     progress,
     show,
 )
-from ascender.files import write
+from ascender.common.files import write
 
 app = typer.Typer(
     help="Time the attention, its rivals, a layer, a model, the backends or the import, here.",
@@ -210,7 +210,7 @@ def _run(study: Any, lengths: str | None, repeats: int | None, threads: int) -> 
 
 def _origin(study: str) -> dict[str, Any]:
     """What a JSON begins with: which study, the command that made it, and where."""
-    from ascender.bench.timing import machine
+    from ascender.measure.timing import machine
 
     words = [word for word in sys.argv[1:] if word != "--json"]
     return {"study": study, "command": shlex.join(["ascender", *words]), "machine": machine()}

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ascender.files import reason
+from ascender.common.files import reason
 
 # The modules that an extra of pyproject.toml brings, those of the extras in it too. The smallest
 # come first: where a command has no extra of its own, the first that brings a module is named.

@@ -20,7 +20,7 @@ from ascender.cli.terminal import (
     progress,
     show,
 )
-from ascender.files import write
+from ascender.common.files import write
 
 app = typer.Typer()
 

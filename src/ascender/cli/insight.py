@@ -64,8 +64,8 @@ def insight(
     heads and their agreement between seeds, and NMI and ARI of clusters of coordinates, neighbours,
     attention and states against the task's true groups; of pylib: classes of Python's tokens.
     """
-    from ascender.lab.report import looked
-    from ascender.lab.report.words import langs, pick
+    from ascender.lab.reports import insight_report as looked
+    from ascender.lab.reports.strings import langs, pick
 
     langs(lang)
     check_out(out, folder=True)
@@ -151,7 +151,7 @@ def _loaded(
 
 def _measured(group: Sequence[_Given], n: int, say: Callable[[str], None]) -> Any:
     from ascender.insight import measure
-    from ascender.lab.report.insight import Measured
+    from ascender.lab.reports.model_insight import Measured
 
     found = []
     for m in group:

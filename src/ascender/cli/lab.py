@@ -138,8 +138,8 @@ def ended_by_sigterm() -> Iterator[None]:
 
 
 def _engine(name: str, workers: int | None, address: str | None, slurm: list[str] | None) -> Any:
+    from ascender.common.validate import lookup
     from ascender.lab.engine import ENGINES
-    from ascender.names import lookup
 
     kind = lookup("engine", name, ENGINES)
     if address is not None and name != "ray":
@@ -166,7 +166,7 @@ def _planned(made: Any, store: Any, budget: Any, workers: int, where: str | None
     if budget is None:
         return left
     from ascender.lab.plan import plan
-    from ascender.train.watch import clock
+    from ascender.train.display import clock
 
     planned = plan(made, store, budget.left, workers, where, note)
     fits = sum(run in left for run in planned.runs)
@@ -218,10 +218,10 @@ def report(
     The folder needs nothing else: index.html opens without a network, and rows.jsonl with
     scores.json is enough to make the report again.
     """
-    from ascender.demo import korean_font
+    from ascender.insight.demo import korean_font
     from ascender.lab.bundle import inside
-    from ascender.lab.report import fill, several
-    from ascender.lab.report import report as make
+    from ascender.lab.reports import fill, several
+    from ascender.lab.reports import report as make
     from ascender.lab.suite import suite as find
 
     where = None if data_dir is None else str(data_dir)
@@ -248,7 +248,7 @@ def report(
 
 def _import_named_in(folders: Sequence[Path]) -> None:
     """The tasks and attentions that records name by module:Class."""
-    from ascender.lab.report.source import NoTrial, read
+    from ascender.lab.reports.source import NoTrial, read
 
     for folder in folders:
         with suppress(NoTrial):

@@ -74,7 +74,7 @@ def limits(
         "adapter": adapter, "task": task, "compare": compare, "batch": batch,
     }  # fmt: skip
     from ascender.insight.limits.page import report
-    from ascender.insight.limits.words import langs
+    from ascender.insight.limits.strings import langs
 
     langs(lang)
     check_out(out, folder=True)
@@ -91,12 +91,12 @@ def limits(
 def _measured(
     asked: dict[str, Any], data_dir: Path | None, trust_code: bool, say: Callable[[str], None]
 ) -> tuple[Any, Any]:
+    from ascender.common.validate import lookup
+    from ascender.core.normalizers import NORMALIZERS
+    from ascender.core.rules import RULES
     from ascender.insight import load
     from ascender.insight.capture import has_rules, muted
     from ascender.insight.limits.measure import measure
-    from ascender.names import lookup
-    from ascender.normalizers import NORMALIZERS
-    from ascender.rules import RULES
 
     say(f"loading {asked['model']}")
     loaded = load(asked["model"], asked["adapter"], note, trust_code)
@@ -180,8 +180,8 @@ def _tell(
     from ascender.insight.limits import tables
     from ascender.insight.limits.advice import advice
     from ascender.insight.limits.monitor import guideline
+    from ascender.insight.limits.strings import TITLES, pick
     from ascender.insight.limits.summary import compared, of, summary, verdict
-    from ascender.insight.limits.words import TITLES, pick
 
     models = [m for m in (found, other) if m is not None]
     kept = [summary(m) for m in models]

@@ -53,8 +53,8 @@ def _first(kind: Any) -> str:
 @app.command(epilog="Example: ascender list attentions")
 def attentions(as_json: Json = False) -> None:
     """Every attention of the slot, and the options it has of its own."""
-    from ascender.baselines import ATTENTIONS, options_of
-    from ascender.slot import Attention
+    from ascender.nn.baselines import ATTENTIONS, options_of
+    from ascender.nn.slot import Attention
 
     common = set(options_of(Attention))
     own = {n: ", ".join(o for o in options_of(k) if o not in common) for n, k in ATTENTIONS.items()}
@@ -64,7 +64,7 @@ def attentions(as_json: Json = False) -> None:
 @app.command(epilog="Example: ascender list positions --json")
 def positions(as_json: Json = False) -> None:
     """Every position, and the backends it runs on."""
-    from ascender.positions import POSITIONS
+    from ascender.nn.positions import POSITIONS
 
     on = {name: ", ".join(kind.backends) for name, kind in POSITIONS.items()}
     also = {name: ", ".join(kind.causal_backends) for name, kind in POSITIONS.items()}
@@ -74,7 +74,7 @@ def positions(as_json: Json = False) -> None:
 @app.command(epilog="Example: ascender list normalizers")
 def normalizers(as_json: Json = False) -> None:
     """Every normaliser, and the backends it runs on."""
-    from ascender.normalizers import NORMALIZERS
+    from ascender.core.normalizers import NORMALIZERS
 
     on = {name: ", ".join(kind.backends) for name, kind in NORMALIZERS.items()}
     _print("normalizers", NORMALIZERS, as_json, backends=on)
@@ -148,8 +148,8 @@ def compat(
     F full, C causal, P padded, W window, D decode: the kinds that run; — none. A cell that does
     not run refuses with an error that names what does.
     """
-    from ascender import compat as study
-    from ascender.baselines import ATTENTIONS, attention_kind
+    from ascender.nn import compat as study
+    from ascender.nn.baselines import ATTENTIONS, attention_kind
 
     if write is not None and not check:
         raise typer.BadParameter("without --check; expected both", param_hint="--write")

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console, RenderableType
 
-from ascender.own_code import import_code, is_code
+from ascender.common.user_code import import_code, is_code
 
 WIDTH = 110  # of tables where the output is no terminal
 

@@ -85,8 +85,8 @@ def train(
     from ascender.insight.limits.monitor import Thresholds
     from ascender.train import Run, Stopped
     from ascender.train import train as fit
-    from ascender.train.health import Ill
-    from ascender.train.watch import Display, display
+    from ascender.train.display import Display, display
+    from ascender.train.health import TrainingDiverged
 
     given: dict[str, Any] = {
         "variant": variant, "seed": seed, "hidden": hidden, "layers": layers, "heads": heads,
@@ -112,7 +112,7 @@ def train(
     except Stopped as stopped:
         note(f"{stopped}; go on with --resume")
         raise typer.Exit(130) from None
-    except Ill as ill:  # the run's fault, not the program's
+    except TrainingDiverged as ill:  # the run's fault, not the program's
         raise ValueError(str(ill)) from ill
     if first_process():
         _tell(record, out, as_json)

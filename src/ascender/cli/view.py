@@ -90,9 +90,9 @@ def _page(
         raise ValueError(f"--first {first} without a text; expected --text or --text-file with it")
     from ascender.insight.loading import load
     from ascender.insight.page.build import page
-    from ascender.insight.page.looking import look
+    from ascender.insight.page.collect import collect_page_data
     from ascender.insight.page.pack import Blobs
-    from ascender.insight.page.words import words
+    from ascender.insight.page.strings import words
 
     words(lang)
     if text_file is not None:
@@ -106,7 +106,7 @@ def _page(
         ]
         read = [_input(one, text, first, task, example, data_dir) for one in loaded]
         seen = [
-            look(name, one.model, one.tokenizer, what, blobs, max_tokens, say)
+            collect_page_data(name, one.model, one.tokenizer, what, blobs, max_tokens, say)
             for name, one, what in zip(_named(loaded, adapter), loaded, read, strict=True)
         ]
     return page(seen, blobs, lang)

@@ -9,8 +9,8 @@ from jaxtyping import Int
 from torch import Tensor
 from transformers import Cache as HFCache
 
-from ascender.cache import Memory
-from ascender.slot import Attention
+from ascender.nn.cache import CrossKV
+from ascender.nn.slot import Attention
 
 
 class AscenderCache(HFCache):
@@ -21,7 +21,7 @@ class AscenderCache(HFCache):
 
     def __init__(self, attentions: list[Attention]) -> None:
         self.own: list[Any] = [a.new_cache() for a in attentions]
-        self.cross = [Memory() for _ in attentions]
+        self.cross = [CrossKV() for _ in attentions]
         self.layers: list[Any] = []  # transformers' own kind of layer: none
 
     def __len__(self) -> int:

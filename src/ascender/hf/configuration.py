@@ -8,14 +8,14 @@ import torch
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from ascender.baselines import ATTENTIONS, attention, attention_kind, options_of
-from ascender.names import lookup, nearest
-from ascender.normalizers import NORMALIZERS, Normalizer, normalizer
-from ascender.own_code import import_code, is_code
-from ascender.positions import POSITIONS, Position, position
-from ascender.rules import RULES
-from ascender.schedule import LossWeights
-from ascender.slot import Attention
+from ascender.common.user_code import import_code, is_code
+from ascender.common.validate import lookup, nearest
+from ascender.core.normalizers import NORMALIZERS, Normalizer, normalizer
+from ascender.core.rules import RULES
+from ascender.core.schedule import LossWeights
+from ascender.nn.baselines import ATTENTIONS, attention, attention_kind, options_of
+from ascender.nn.positions import POSITIONS, Position, position
+from ascender.nn.slot import Attention
 
 PRESETS: dict[str, dict[str, int]] = {
     "tiny": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4},

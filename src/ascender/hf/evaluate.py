@@ -176,8 +176,8 @@ def load(
     """(model, tokenizer) of a folder or a name. Bytes where the folder has no tokenizer."""
     import transformers
 
-    from ascender.hf.adapter import load_adapter
     from ascender.hf.source import find_model, read_config, read_model
+    from ascender.retrofitting.adapter_files import load_adapter
 
     source = find_model(source)
     config = read_config(source, trust_code)
@@ -204,7 +204,7 @@ ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "DoubleHeadsModel")
 def tokenizer_of(source: str, vocab_size: int, say: Callable[[str], None]) -> Any:
     import transformers
 
-    from ascender.files import Damaged
+    from ascender.common.files import Damaged
     from ascender.hf.tokens import BYTES, bytes_tokenizer
 
     folder = Path(source)

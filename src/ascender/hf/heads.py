@@ -14,11 +14,11 @@ from transformers import GenerationMixin
 from transformers.generation import GenerationMode
 from transformers.utils.generic import can_return_tuple
 
+from ascender.core.losses import collect
 from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
 from ascender.hf.modeling import AscenderModel, AscenderOutput, AscenderPreTrainedModel
-from ascender.losses import collect
-from ascender.slot import Attention
+from ascender.nn.slot import Attention
 
 IGNORED = -100  # transformers' label that does not count
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import datasets
 
-from ascender.files import place
+from ascender.common.files import place
 
 Say = Callable[[str], None]
 BUILDERS = ("arrow", "csv", "json", "pandas", "parquet", "text", "xml")  # files, not names

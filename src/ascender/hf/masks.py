@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ascender.visibility import Visibility
+from ascender.core.visibility import Visibility
 
 
 def understood(mask: Tensor | None, N: int, M: int, causal: bool) -> dict[str, Any]:

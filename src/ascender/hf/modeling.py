@@ -23,15 +23,15 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.utils import ModelOutput
 from transformers.utils.generic import can_return_tuple
 
-from ascender.cache import Memory
-from ascender.combine import Parts
+from ascender.common.validate import nearest
+from ascender.core.combine import Parts
+from ascender.core.normalizers import Normalizer
+from ascender.core.schedule import get_lam, set_lam
 from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
-from ascender.names import nearest
-from ascender.normalizers import Normalizer
-from ascender.positions import Position
-from ascender.schedule import get_lam, set_lam
-from ascender.slot import Attention
+from ascender.nn.cache import CrossKV
+from ascender.nn.positions import Position
+from ascender.nn.slot import Attention
 
 # What tokenizers, trainers and generate() hand to any model, and this one has no use for.
 UNUSED = ("token_type_ids", "cache_position", "num_items_in_batch", "return_dict", "is_causal")
@@ -90,7 +90,7 @@ class Block(GradientCheckpointingLayer):
 
     def forward(
         self, x: Tensor, context: Tensor | None = None, *, context_mask: Tensor | None = None,
-        memory: Memory | None = None, parts: bool = False, near: bool = False, **how: Any,
+        memory: CrossKV | None = None, parts: bool = False, near: bool = False, **how: Any,
     ) -> tuple[Tensor, dict[str, Any]]:  # fmt: skip
         """(x, what was wanted of it: `parts` and `cross_parts`, `near`). What has a gradient comes
         by position: reentrant checkpointing knows no other."""

@@ -13,12 +13,12 @@ from transformers import GenerationMixin
 from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils.generic import can_return_tuple
 
-from ascender.combine import Parts
+from ascender.core.combine import Parts
+from ascender.core.losses import LossWeights, collect
 from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
 from ascender.hf.heads import Generates, cross_entropy, share
 from ascender.hf.modeling import AscenderModel, AscenderPreTrainedModel, refuse_near_misses
-from ascender.losses import LossWeights, collect
 
 NONE = LossWeights()
 

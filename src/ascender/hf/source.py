@@ -10,9 +10,9 @@ from typing import Any
 import transformers
 
 import ascender.hf  # noqa: F401  registers ours
-from ascender.files import Damaged, reason
+from ascender.common.files import Damaged, reason
+from ascender.common.validate import nearest
 from ascender.hf.configuration import admit_code
-from ascender.names import nearest
 
 CONFIG, MODEL = "config.json", "model"  # the folder in a run of `ascender train`
 WROTE = "what save_pretrained or ascender train wrote"

@@ -16,7 +16,7 @@ from torch import nn
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
 
-from ascender.schedule import Adaptive, LossWeights, Ramp, Schedule, restore
+from ascender.core.schedule import Adaptive, LossWeights, Ramp, Schedule, restore
 
 
 class SwarmCallback(TrainerCallback, ExportableState):

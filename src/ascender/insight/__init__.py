@@ -7,10 +7,10 @@ output, layers = capture(loaded.model, input_ids=ids)
 
 from ascender.insight.capture import Geometry, Layer, capture, has_rules, muted, watching
 from ascender.insight.contribution import Contribution, contributions
-from ascender.insight.evenness import common, gates
+from ascender.insight.gate_spread import common, gates
 from ascender.insight.grouping import groups_found
 from ascender.insight.loading import Loaded, load
-from ascender.insight.measuring import measure
+from ascender.insight.model_summary import measure
 from ascender.insight.page import Page, view
 from ascender.insight.roles import agreement, layer_agreement, roles_of
 

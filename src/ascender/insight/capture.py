@@ -20,19 +20,19 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ascender.backends.dense import dense
-from ascender.combine import Parts, masked_softmax, spread
-from ascender.flock import Flock
-from ascender.geometry import wide
+from ascender.core.backends.dense import dense
+from ascender.core.combine import Parts, masked_softmax, repeat_kv
+from ascender.core.flock import Flock
+from ascender.core.geometry import accum_dtype
+from ascender.core.neighbours import as_mask
+from ascender.core.rules import RULES, Number
+from ascender.core.visibility import Visibility
 from ascender.hf.masks import understood
-from ascender.hf.probe import Unfit, self_attentions
-from ascender.hf.retrofit import record
-from ascender.hf.swarm import FOREIGN, NAME, Swarm, is_causal
-from ascender.module import AscenderAttention
-from ascender.neighbours import as_mask
-from ascender.rules import RULES, Number
-from ascender.slot import Attention, Call
-from ascender.visibility import Visibility
+from ascender.nn.module import AscenderAttention
+from ascender.nn.slot import Attention, Call
+from ascender.retrofitting.install import record
+from ascender.retrofitting.probe import Unfit, self_attentions
+from ascender.retrofitting.rule_adapter import FOREIGN, NAME, RuleAdapter, is_causal
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def watching(model: nn.Module) -> Iterator[list[Layer]]:
     with ExitStack() as stack:
         ours = [(name, m) for name, m in model.named_modules() if isinstance(m, Attention)]
         for name, attention in ours:
-            stack.enter_context(_instead(attention, "mix", _slot(name, attention, layers)))
+            stack.enter_context(_instead(attention, "attend_heads", _slot(name, attention, layers)))
             stack.enter_context(_instead(attention, "parts", _slot_parts(name, attention, layers)))
         if not ours:
             _others(model, layers, stack)
@@ -152,7 +152,7 @@ def _slot_parts(
             out, layer = _flocking(name, attention.flock(call))
         else:
             out, found = type(attention).parts(attention, call)
-            k, v = (spread(t, call.q.shape[1]) for t in (call.k, call.v))
+            k, v = (repeat_kv(t, call.q.shape[1]) for t in (call.k, call.v))
             q = attention.normalizer.sharpen(call.q, call.vis.count)
             layer = _layer(name, found, q, k, v, call.vis.visible, attention.normalizer.temperature)
         layers.append(layer)
@@ -171,7 +171,7 @@ def _layer(
 
 def _flocking(name: str, flock: Flock) -> tuple[Tensor, Layer]:
     """The definition, and all that is known on the way."""
-    flock = flock.spread().watched()
+    flock = flock.repeat_kv().watched()
     out, parts = dense(flock)
     local = flock.local
     assert local is not None
@@ -192,8 +192,8 @@ def _others(model: nn.Module, layers: list[Layer], stack: ExitStack) -> None:
         raise Unfit(f"{kind} has no self-attention that asks the attention interface")
     for name, module in modules.items():
         swarm = getattr(module, "swarm", None)
-        if isinstance(swarm, Swarm):
-            stack.enter_context(_instead(swarm, "mix", _swarming(name, layers)))
+        if isinstance(swarm, RuleAdapter):
+            stack.enter_context(_instead(swarm, "attend_heads", _swarming(name, layers)))
         else:
             stack.enter_context(_instead(module, "swarm", _Plain(name, layers)))
     if record(model) is None:
@@ -214,12 +214,12 @@ def _dispatched(config: Any) -> Iterator[None]:
 
 
 def _swarming(name: str, layers: list[Layer]) -> Callable[..., tuple[Tensor, Tensor]]:
-    def mix(flock: Flock, weights: bool) -> tuple[Tensor, Tensor]:
+    def attend_heads(flock: Flock, weights: bool) -> tuple[Tensor, Tensor]:
         out, layer = _flocking(name, flock)
         layers.append(layer)
         return out.transpose(1, 2), layer.parts.weights
 
-    return mix
+    return attend_heads
 
 
 class _Plain:
@@ -238,7 +238,7 @@ class _Plain:
             if more.get(term) is not None and term != "position_bias":
                 raise Unfit(f"{self.name} has {term} in its scores")
         H, N, M, d = q.shape[1], q.shape[2], k.shape[2], q.shape[-1]
-        k, v = spread(k, H).to(q.dtype), spread(v, H).to(q.dtype)
+        k, v = repeat_kv(k, H).to(q.dtype), repeat_kv(v, H).to(q.dtype)
         if scaling is not None:
             q = q * (scaling * d**0.5)
         kinds = understood(mask, N, M, is_causal(module, more))
@@ -253,7 +253,7 @@ WHOLE: dict[str, Any] = {"causal": False, "window": None, "n_global": 0, "mask":
 
 
 def _plainly(q: Tensor, k: Tensor, V: Tensor, other: Tensor | None) -> Parts:
-    base = (q @ k.mT).to(wide(q.dtype)) / q.shape[-1] ** 0.5
+    base = (q @ k.mT).to(accum_dtype(q.dtype)) / q.shape[-1] ** 0.5
     V = V.expand_as(base)
     base, none = base.masked_fill(~V, 0), torch.zeros_like(base)
     more = none if other is None else other.to(base.dtype).expand_as(base).masked_fill(~V, 0)

@@ -21,10 +21,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ascender.combine import Parts, masked_softmax
+from ascender.core.combine import Parts, masked_softmax
+from ascender.core.normalizers import Normalizer
+from ascender.core.rules import RULES
 from ascender.insight.capture import Layer, capture, has_rules, muted
-from ascender.normalizers import Normalizer
-from ascender.rules import RULES
 
 TERMS = ("base", *RULES, "other")
 

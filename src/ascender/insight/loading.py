@@ -11,11 +11,11 @@ from typing import Any
 import transformers
 
 import ascender.hf
-from ascender.files import Damaged, checked, read_json
-from ascender.hf.adapter import load_adapter
+from ascender.common.files import Damaged, checked, read_json
+from ascender.common.user_code import import_code, is_code
 from ascender.hf.evaluate import tokenizer_of
 from ascender.hf.source import MODEL, find_model, read_config, read_model
-from ascender.own_code import import_code, is_code
+from ascender.retrofitting.adapter_files import load_adapter
 from ascender.tasks import Batch, Task, kind_of, task
 from ascender.tasks.base import IGNORED
 

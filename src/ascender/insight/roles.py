@@ -24,7 +24,7 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float, Int
 
-from ascender.rules import RULES
+from ascender.core.rules import RULES
 
 DRAWS = 1000
 MOST = 6  # roles

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ascender.files import checked, made_of, plain_name, read_json, write
+from ascender.common.files import checked, made_of, plain_name, read_json, write
 from ascender.lab.store import SHEET, TRIALS, WROTE, now
 from ascender.lab.suite import Suite, suite
 
@@ -23,7 +23,7 @@ CLAIMS = "claims.json"
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a paper, and how one of the suites tests it (lab.report.claims)."""
+    """A sentence of a paper, and how one of the suites tests it (lab.reports.claims)."""
 
     text: str
     text_ko: str

@@ -22,11 +22,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ascender.bench.flops import count
-from ascender.bench.memory import fresh, used
-from ascender.bench.timing import FORWARD, TRAINING, Plan, best, machine
-from ascender.files import checked, made_of, read_json, write
+from ascender.common.files import checked, made_of, read_json, write
 from ascender.hf import AscenderConfig
+from ascender.measure.flops import count
+from ascender.measure.memory import fresh, used
+from ascender.measure.timing import FORWARD, TRAINING, Plan, best, machine
 from ascender.train.variants import variant
 
 FILE = "costs.json"

@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ascender.common.user_code import told
 from ascender.lab.store import TRIES, Store, as_json
 from ascender.lab.trial import trial
-from ascender.own_code import told
 from ascender.train import Run
 
 Say = Callable[[], None]

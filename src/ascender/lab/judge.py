@@ -18,7 +18,7 @@ import numpy as np
 from ascender.lab.curves import area, median_reached, reached
 from ascender.lab.resampling import Resampled, approximate_randomisation, paired_bootstrap
 from ascender.lab.stats import Interval, Paired, Summary, cliffs_delta, holm, paired, paired_d
-from ascender.lab.verdict import Rule, Verdict, verdict
+from ascender.lab.verdict import DecisionRule, Verdict, verdict
 
 Record = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ class Judged(Protocol):
     def against(self) -> Mapping[str, str]: ...
 
     @property
-    def rule(self) -> Rule: ...
+    def rule(self) -> DecisionRule: ...
 
 
 def baseline_of(suite: Judged, variant: str) -> str | None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from ascender.lab.store import Store
 from ascender.lab.suite import Suite
 from ascender.train import Run
+from ascender.train.display import Display
 from ascender.train.loop import Trainer
-from ascender.train.watch import Display
 
 STEPS = 3  # measured, after one that is not
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -10,7 +10,7 @@ from typing import Any
 
 from ascender.lab.store import TRIES, Store
 from ascender.lab.suite import Suite
-from ascender.train.watch import clock
+from ascender.train.display import clock
 
 DONE, RUNNING, OPEN, FAILED = "✓", "▶", "·", "✗"
 

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ascender.files import Damaged, json_rows, parsed, plain_name, read_json, write
+from ascender.common.files import Damaged, json_rows, parsed, plain_name, read_json, write
 from ascender.lab.suite import Suite
 from ascender.train import Run
 from ascender.train.folder import METRICS, RECORD, plain

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ascender.files import plain_name
+from ascender.common.files import plain_name
+from ascender.common.validate import nearest
 from ascender.lab.costs import Costs
-from ascender.lab.verdict import Rule
-from ascender.names import nearest
+from ascender.lab.verdict import DecisionRule
 from ascender.train import Run
 
 
@@ -46,7 +46,7 @@ class Suite:
     name: str
     claim: str
     runs: tuple[Run, ...]
-    rule: Rule = field(default_factory=Rule)
+    rule: DecisionRule = field(default_factory=DecisionRule)
     baseline: str = "vanilla"
     goals: Mapping[str, float] = field(default_factory=dict)
     claim_ko: str = ""

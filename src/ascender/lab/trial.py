@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ascender.files import write
+from ascender.common.files import write
+from ascender.common.user_code import told
 from ascender.insight import load, measure
 from ascender.lab.store import Store
 from ascender.lab.suite import suite
-from ascender.own_code import told
 from ascender.train import Run, train
 from ascender.train.folder import RECORD
 from ascender.train.record import read_record

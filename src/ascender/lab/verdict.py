@@ -11,7 +11,7 @@ Verdict = Literal["win", "tie", "loss"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class DecisionRule:
     """How differences a − b of one metric are judged.
 
     higher     whether more of it is better
@@ -34,7 +34,7 @@ class Rule:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 0")
 
 
-def verdict(interval: Interval | None, p: float | None, rule: Rule) -> Verdict:
+def verdict(interval: Interval | None, p: float | None, rule: DecisionRule) -> Verdict:
     """Of the difference a − b, with its adjusted p. With [l, h] turned so that more is better and
     δ = smallest:
 

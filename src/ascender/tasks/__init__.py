@@ -6,8 +6,8 @@ import importlib
 import inspect
 from typing import Any
 
-from ascender.names import check_options, lookup
-from ascender.own_code import code, import_code, is_code
+from ascender.common.user_code import code, import_code, is_code
+from ascender.common.validate import check_options, lookup
 from ascender.tasks.base import Batch, Display, Drawn, Graded, Stored, Task
 
 # name: (where it is, options that the name stands for)

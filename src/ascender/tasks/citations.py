@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from ascender.names import lookup
-from ascender.neighbours import graph
+from ascender.common.validate import lookup
+from ascender.core.neighbours import graph
 from ascender.tasks.base import IGNORED, Batch, Graded, Task
 
 NAMES = {"cora": 7, "citeseer": 6, "pubmed": 3}  # classes

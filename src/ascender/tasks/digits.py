@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from ascender.neighbours import grid
+from ascender.core.neighbours import grid
 from ascender.tasks.base import Batch, Display, Stored, commonest
 
 SIDE = 8

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ascender.names import lookup
+from ascender.common.validate import lookup
 from ascender.tasks.rows import Row, labelled, rows
 from ascender.tasks.text import Example, TextClasses
 

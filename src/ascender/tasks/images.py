@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from jaxtyping import Int, UInt8
 
-from ascender.names import lookup
-from ascender.neighbours import grid
+from ascender.common.validate import lookup
+from ascender.core.neighbours import grid
 from ascender.tasks.base import Batch, Display, Stored, commonest
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ascender.names import lookup
+from ascender.common.validate import lookup
 from ascender.tasks.answers import Answers, Asked
 from ascender.tasks.metrics import rouge_l
 from ascender.tasks.rows import Row, carved, labelled, rows

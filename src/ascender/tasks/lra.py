@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ascender.files import json_rows
+from ascender.common.files import json_rows
 from ascender.tasks.rows import Row, rows
 from ascender.tasks.text import Example, TextClasses
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from ascender.names import lookup
+from ascender.common.validate import lookup
 from ascender.tasks.answers import Answers, Asked
 from ascender.tasks.rows import rows
 

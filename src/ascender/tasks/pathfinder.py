@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 
-from ascender.neighbours import grid
+from ascender.core.neighbours import grid
 from ascender.tasks.base import Batch, Display, Drawn
 
 ANSWERS = ("not connected", "connected")

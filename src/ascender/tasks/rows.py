@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ascender.files import json_rows, place
+from ascender.common.files import json_rows, place
 
 T = TypeVar("T")
 Row = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ascender.names import lookup
+from ascender.common.validate import lookup
 from ascender.tasks.rows import Row, digest, labelled, rows
 from ascender.tasks.text import Example, TextClasses
 

@@ -22,7 +22,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ascender.files import Kind, beside, flush, read_json, read_tensors, writing_tensors
+from ascender.common.files import Kind, beside, flush, read_json, read_tensors, writing_tensors
 
 FOLDER, KEPT = "checkpoints", 2
 WEIGHTS, STATE, SHEET = "model.safetensors", "state.safetensors", "state.json"

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ascender.files import beside, flush, parsed, read_json, write, writing_tensors
+from ascender.common.files import beside, flush, parsed, read_json, write, writing_tensors
 from ascender.tasks import Task
 from ascender.train import checkpoint
 from ascender.train.record import read_record
@@ -17,7 +17,7 @@ from ascender.train.run import Run
 RUN, METRICS, RECORD, MODEL = "run.json", "metrics.jsonl", "record.json", "model"
 
 
-class Taken(ValueError):
+class RunFolderInUse(ValueError):
     """The folder holds something else."""
 
 
@@ -27,7 +27,7 @@ def claim(run: Run, out: Path, resume: bool) -> dict[str, Any] | None:
     sheet = out / RUN
     if not sheet.exists():
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise Taken(f"{out} holds other files; expected a new or empty folder")
+            raise RunFolderInUse(f"{out} holds other files; expected a new or empty folder")
         return None
     there = read_json(sheet, "a run that ascender train wrote, or a new folder", key=str, run=dict)
     if there["key"] != run.key:
@@ -37,11 +37,11 @@ def claim(run: Run, out: Path, resume: bool) -> dict[str, Any] | None:
             for name in now
             if before.get(name) != now[name]
         )
-        raise Taken(f"{out} holds another run: {differ}; expected a new folder")
+        raise RunFolderInUse(f"{out} holds another run: {differ}; expected a new folder")
     if (out / RECORD).exists():
         return read_record(out / RECORD)
     if not resume and checkpoint.found(out):
-        raise Taken(f"{out} holds this run, begun but not finished; expected --resume")
+        raise RunFolderInUse(f"{out} holds this run, begun but not finished; expected --resume")
     return None
 
 

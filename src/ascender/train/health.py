@@ -13,7 +13,7 @@ from torch import Tensor, nn
 WINDOW, FACTOR = 20, 3.0  # diverged: the mean loss of 20 steps is 3 × that of the first 20
 
 
-class Ill(RuntimeError):
+class TrainingDiverged(RuntimeError):
     """NaN, infinity, or a loss that runs away."""
 
 

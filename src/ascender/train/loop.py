@@ -23,19 +23,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from ascender.bench import memory
-from ascender.files import NUMBER, Kind, write
+from ascender.common.files import NUMBER, Kind, write
+from ascender.core.schedule import Adaptive, LossWeights, set_lam
 from ascender.insight.limits.monitor import Thresholds, alarms, by_head, look_at_task
-from ascender.schedule import Adaptive, LossWeights, set_lam
+from ascender.measure import memory
 from ascender.tasks import Batch, Task
 from ascender.train import checkpoint, record
+from ascender.train.accelerator import accelerator, announce, check_tracker
+from ascender.train.display import Display, News
 from ascender.train.evaluation import Evaluation, evaluate
 from ascender.train.folder import METRICS, RECORD, RUN, claim, cut_metrics, keep_model, plain
-from ascender.train.group import accelerator, announce, check_tracker
-from ascender.train.health import Ill, Watch, culprit
-from ascender.train.room import check_room
+from ascender.train.health import TrainingDiverged, Watch, culprit
+from ascender.train.memory_estimate import check_room
 from ascender.train.run import Run
-from ascender.train.watch import Display, News
 
 # Where a run stands, beside its tensors, λ's schedule and the watch over its loss.
 STANDS: dict[str, Kind] = {
@@ -230,7 +230,7 @@ class Trainer:
         where = culprit(self.plain, lambda: self._loss(piece, items))
         good = checkpoint.found(self.out)
         then = f"last good checkpoint {good[-1]}" if good else "no checkpoint yet"
-        raise Ill(f"step {self.step + 1}: {wrong}; first in {where}; {then}")
+        raise TrainingDiverged(f"step {self.step + 1}: {wrong}; first in {where}; {then}")
 
     def _validate(self) -> dict[str, Any]:
         found = self.evaluate("validation")

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ascender.bench.flops import count
-from ascender.files import NUMBER, Kind, checked, read_json
-from ascender.rules import RULES
-from ascender.slot import Attention
+from ascender.common.files import NUMBER, Kind, checked, read_json
+from ascender.core.rules import RULES
+from ascender.measure.flops import count
+from ascender.nn.slot import Attention
 
 # What reports and comparisons read of a record; there may be more.
 FIELDS: dict[str, Kind] = {

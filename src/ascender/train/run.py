@@ -12,7 +12,10 @@ from typing import Any
 
 import torch
 
-from ascender.baselines import attention_kind
+from ascender.common.user_code import import_code, is_code
+from ascender.common.validate import lookup, nearest
+from ascender.core.rules import RULES
+from ascender.core.schedule import Adaptive, Ramp, Schedule
 from ascender.hf import (
     PRESETS,
     AscenderConfig,
@@ -21,10 +24,7 @@ from ascender.hf import (
     AscenderForSequenceClassification,
     AscenderForTokenClassification,
 )
-from ascender.names import lookup, nearest
-from ascender.own_code import import_code, is_code
-from ascender.rules import RULES
-from ascender.schedule import Adaptive, Ramp, Schedule
+from ascender.nn.baselines import attention_kind
 from ascender.tasks import Task, kind_of, task
 from ascender.train.variants import variant
 

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ascender.baselines import attention_kind, options_of
-from ascender.names import lookup, nearest
-from ascender.normalizers import NORMALIZERS
-from ascender.own_code import is_code, is_imported
-from ascender.positions import POSITIONS
-from ascender.rules import RULES
+from ascender.common.user_code import is_code, is_imported
+from ascender.common.validate import lookup, nearest
+from ascender.core.normalizers import NORMALIZERS
+from ascender.core.rules import RULES
+from ascender.nn.baselines import attention_kind, options_of
+from ascender.nn.positions import POSITIONS
 
 
 @dataclass(frozen=True)

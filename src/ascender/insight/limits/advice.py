@@ -7,8 +7,8 @@ from statistics import fmean
 from ascender.insight.limits.distance import GUIDE
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.monitor import COOLEST
+from ascender.insight.limits.strings import ADVICE
 from ascender.insight.limits.summary import growth, of
-from ascender.insight.limits.words import ADVICE
 
 Said = tuple[str, str]
 MOST = 0.5  # of the heads beyond the guideline, or of β: from here on something is advised

@@ -10,13 +10,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from ascender.demo import korean_font
-from ascender.files import write
+from ascender.common.files import write
+from ascender.insight.demo import korean_font
 from ascender.insight.limits.distance import GUIDE
 from ascender.insight.limits.measure import Measured
+from ascender.insight.limits.strings import AXES, pick
 from ascender.insight.limits.summary import of
-from ascender.insight.limits.words import AXES, pick
-from ascender.palette import SERIES, look, normalizer
+from ascender.report.palette import SERIES, look, normalizer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

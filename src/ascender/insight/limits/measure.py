@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ascender.core.normalizers import NORMALIZERS
 from ascender.insight.capture import Layer, capture
 from ascender.insight.contribution import rows_of
 from ascender.insight.limits.distance import GUIDE, Selection, selection
@@ -38,8 +39,7 @@ from ascender.insight.limits.support import (
     outside,
     tight,
 )
-from ascender.normalizers import NORMALIZERS
-from ascender.slot import Attention
+from ascender.nn.slot import Attention
 
 ROWS = 8  # queries of a sequence that are looked at, at most; no more than an eighth of them
 FIXED = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -9,13 +9,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ascender.files import write
+from ascender.common.files import write
 from ascender.insight.limits import figures, tables
 from ascender.insight.limits.advice import advice
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.monitor import guideline
+from ascender.insight.limits.strings import CAPTIONS, DEFINITIONS, TITLES, langs, pick
 from ascender.insight.limits.summary import compared, of, summary, verdict
-from ascender.insight.limits.words import CAPTIONS, DEFINITIONS, TITLES, langs, pick
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --card: #f6f8fa; --line: #d1d9e0; }

@@ -20,8 +20,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ascender.names import lookup
-from ascender.normalizers import NORMALIZERS, normalizer
+from ascender.common.validate import lookup
+from ascender.core.normalizers import NORMALIZERS, normalizer
 
 EXPONENT = {"sparsemax": 2.0, "entmax15": 1.5}  # a; 1 for those not named
 HALVINGS = 60

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ascender.files import write
+from ascender.common.files import write
 from ascender.insight.grouping import mean_interval
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.summary import Table

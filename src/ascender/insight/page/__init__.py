@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ascender.insight.page.build import Page, page
+from ascender.insight.page.collect import collect_page_data
 from ascender.insight.page.inputs import of_text
-from ascender.insight.page.looking import look
 from ascender.insight.page.pack import Blobs
 
 __all__ = ["Page", "view"]
@@ -26,7 +26,9 @@ def view(
         raise ValueError(f"max_tokens = {max_tokens}; expected at least 2")
     blobs = Blobs()
     name = type(model).__name__ if name is None else name
-    seen = look(name, model, tokenizer, of_text(model, tokenizer, text, first), blobs, max_tokens)
+    seen = collect_page_data(
+        name, model, tokenizer, of_text(model, tokenizer, text, first), blobs, max_tokens
+    )
     made = page([seen], blobs, lang)
     if out is not None:
         made.save(out)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ascender.files import write
+from ascender.common.files import write
 from ascender.insight.page.pack import Blobs
-from ascender.insight.page.words import SHORTCUTS, words
-from ascender.palette import TERMS
+from ascender.insight.page.strings import SHORTCUTS, words
+from ascender.report.palette import TERMS
 
 HERE = Path(__file__).parent
 SCRIPTS = (

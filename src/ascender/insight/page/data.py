@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from ascender.core.rules import RULES
 from ascender.insight.capture import Geometry, Layer
 from ascender.insight.page.pack import NONE, Blobs, shown
 from ascender.insight.page.pooling import Pooling
-from ascender.rules import RULES
 
 CLOSE = 2e-5  # of the largest entry of a term, or of 1
 WIDE = 256  # tokens above which a matrix is written in 16 bits

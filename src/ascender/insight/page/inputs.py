@@ -20,7 +20,7 @@ from ascender.tasks.base import IGNORED
 class Input:
     """One sequence: what forward takes, a name for each token, what should come out (a class or
     number of the whole, or of every token; None: nothing is asked there), how a task shows it, and
-    remarks for the page: (word of words.py, values)."""
+    remarks for the page: (key of strings.py, values)."""
 
     inputs: dict[str, Tensor]
     tokens: list[str]

@@ -3,9 +3,10 @@
     one layer, written out       N² · ((60 with rules, 32 without) · H + 60) bytes
     kept of every layer          12 · L · H · T² bytes, T tokens or blocks that are drawn
 
-The first line is fitted to the peak of `look` on a CPU: with rules at N = 1000 (2, 4, 8 heads) and
-2000 (4 heads), without at 1000 and 2000 (4 heads; that the 60 is the same there is assumed). The
-second is counted, not measured: weights in float32, and as much again twice for what is packed.
+The first line is fitted to the peak of `collect_page_data` on a CPU: with rules at N = 1000
+(2, 4, 8 heads) and 2000 (4 heads), without at 1000 and 2000 (4 heads; that the 60 is the same
+there is assumed). The second is counted, not measured: weights in float32, and as much again twice
+for what is packed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch
 
 from ascender.insight.capture import has_rules
 from ascender.insight.page.pooling import Pooling
-from ascender.slot import Attention
+from ascender.nn.slot import Attention
 
 RULED, PLAIN, HEAD, KEPT = 60, 32, 60, 12  # bytes a pair of tokens
 MEMINFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")

@@ -1,0 +1,1 @@
+"""Helpers of every package: argument checks, files, user code by name."""

@@ -1,0 +1,1 @@
+"""The attention as a function: who may look at whom, the three rules, the softmax, its backends."""

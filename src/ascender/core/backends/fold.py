@@ -1,0 +1,299 @@
+"""The same attention on stock flash kernels, in O(N) memory.
+
+Softmax ignores what is constant along a row, so of a standardised score only its slope
+f_i = λωγ_i/√(var_i + ε) is left, and two of the three scores are dot products:
+
+    k̃_j · u_i                              alignment
+    −‖z_j − c_i‖² = probe(c_i)·lift(z_j) − ‖c_i‖²     cohesion (geometry.py)
+
+Hence  Q_i = [ q_i/√d , f^a_i u_i , f^c_i probe(c_i)/τ_coh ] / τ_score
+       K_j = [ k_j    , k̃_j       , lift(z_j)              ]
+
+and separation, which lives on the k members of N_k(i), moves their mass afterwards:
+
+    p_il = exp(s_il − lse_i) · expm1(b_il)      out' = (out + Σ_l p_il v_l) / (1 + Σ_l p_il)
+
+The centre c_i and the density ρ_i are the output and the log-sum-exp of one more, narrow pass.
+What differs between the whole sequence (folded.py) and windows (windowed.py) is a Layout: how
+rows meet keys, and where the variance of a row of scores comes from.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from ascender.common.lazy import lazy
+from ascender.core.backends.dense import dense
+from ascender.core.backends.index_lists import Lists
+from ascender.core.combine import RowStats, columns, masked_softmax, slope
+from ascender.core.flock import Flock
+from ascender.core.geometry import kernel, lift, probe
+from ascender.core.rules import alignment, cohesion, separation
+from ascender.core.visibility import Visibility
+
+ROWS = 128  # rows recomputed at once
+TAUS = ("tau_sep", "tau_coh")
+At = Callable[[Lists], Tensor]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One rule's term g_i · r̃_ij with r_ij = x_i·y_j; g = λ ω gate_i. `key_scale`: y = key_scale
+    times the keys themselves, so that the term needs no columns of its own."""
+
+    g: Float[Tensor, "B #H N 1"]
+    x: Float[Tensor, "B #H N w"]
+    y: Float[Tensor, "B #H M w"]
+    key_scale: float | Tensor | None = None
+
+
+class Layout(ABC):
+    """How rows meet keys."""
+
+    vis: Visibility
+
+    @abstractmethod
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+        """(out, lse) of softmax over V(i) of Q_i·K_j."""
+
+    @abstractmethod
+    def weigh(
+        self, flock: Flock, scores: list[Score], plain: list[tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor, At]:
+        """Attention under base + scores + plain (pairs x, y with the bias x_i·y_j), all over
+        τ_score: (out, lse, the function that gives these sums over index lists)."""
+
+    @property
+    @abstractmethod
+    def count(self) -> Float[Tensor, "#B #H N 1"]:
+        """|V(i)|."""
+
+    def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
+        """N_k(i)."""
+        return flock.members
+
+
+def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
+    """out = A v, by the fold."""
+    r = flock.rules
+    lists = None
+    if r.needs_neighbours:
+        lists = Lists(layout.members(flock), flock.q.shape[1], flock.vis.M)
+    crowd = _Crowd(flock, layout, lists)
+    scores = _scores(flock, crowd, lists)
+    e, dtype, local = flock.v.shape[-1], flock.v.dtype, flock.local
+    u = scores[0].x if local is not None and r.active("align") else None
+    if local is not None and r.active("coh"):
+        flock = flock.widened()
+    plain = [] if flock.other is None else [columns(flock.other, flock.vis.N, flock.vis.M)]
+    out, lse, at = layout.weigh(flock, scores, plain)
+    if r.active("sep"):
+        out = _separate(flock, layout, crowd, at, out, lse)
+    if local is not None:
+        c = crowd.centre[0] if r.active("coh") else None
+        _fill(local, layout, lists, u, c, out[..., e:])
+    out = out[..., :e].to(dtype)
+    return out if flock.vis.mask is None else out.masked_fill(layout.count == 0, 0)
+
+
+def _scores(flock: Flock, crowd: _Crowd, lists: Lists | None) -> list[Score]:
+    """The two rules that are dot products: alignment, cohesion."""
+    r, scores = flock.rules, []
+    if r.active("align"):
+        assert lists is not None
+        keys = flock.key_unit
+        count = lists.count.to(keys.dtype)
+        u, gate = alignment.heading(lists.bag(None, keys), count, r.at("alpha_align", keys))
+        one_length = flock.key_norm is not None and flock.bare is None
+        scale = flock.key_scale if one_length else None
+        # Measured from an anchor: what all keys have in common is constant along a row.
+        y = keys - flock.origin(keys.detach())
+        scores.append(Score(r.strength("align", keys) * gate, u, y, scale))
+    if r.active("coh"):
+        c, gate = crowd.centre
+        x = probe(c) / r.at("tau_coh", c)
+        scores.append(Score(r.strength("coh", c) * gate, x, flock.z_lifted))
+    return scores
+
+
+def at_most(x: Tensor, bound: Tensor | float) -> Tensor:
+    """x where rounding cannot lift it above what it can be; the gradient passes."""
+    return x - (x.detach() - bound).clamp_min(0)
+
+
+def crowd_once(flock: Flock, layout: Layout) -> dict[str, Any]:
+    """What of the crowd all heads share, made once: the passes over one z with one τ."""
+    r = flock.rules
+    mask = flock.vis.mask
+    if flock.z_k.shape[1] != 1 or (mask is not None and mask.shape[1] != 1):
+        return {}
+    known: dict[str, Any] = {"z": flock.z, "z_lifted": flock.z_lifted}
+    crowd = _Crowd(flock, layout, None)
+    single = {n: not isinstance(getattr(r, n), Tensor) or getattr(r, n).numel() == 1 for n in TAUS}
+    if r.local_scope == "visible" and single["tau_coh"] and r.active("coh"):
+        known["coh_pass"] = crowd.coh_pass
+    if r.local_scope == "visible" and single["tau_sep"] and r.active("sep"):
+        known["sep_pass"] = crowd.sep_pass
+    return known
+
+
+class _Crowd:
+    """Centre and density of each token's surroundings, over V(i) or over N_k(i)."""
+
+    def __init__(self, flock: Flock, layout: Layout, lists: Lists | None) -> None:
+        self.flock, self.layout, self.lists = flock, layout, lists
+        self.local = flock.rules.local_scope == "neighbours"
+
+    @lazy
+    def near_d2(self) -> Float[Tensor, "B H N K"]:
+        """‖z_i − z_l‖² over the lists."""
+        assert self.lists is not None
+        z_q, z_k = self.flock.z
+        x = torch.cat([probe(z_q), -z_q.square().sum(-1, keepdim=True)], -1)
+        y = torch.cat([self.flock.z_lifted, torch.ones_like(z_k[..., :1])], -1)
+        return (-self.lists.dot(x, y)).clamp_min(0)
+
+    def _pass(self, tau: float | Tensor) -> tuple[Tensor, Tensor]:
+        """(mean of lift(z), lse) under the kernel of width τ."""
+        z_q = self.flock.z[0]
+        x, y = probe(z_q) / tau**2, self.flock.z_lifted
+        heads = max(x.shape[1], y.shape[1])
+        mask = self.flock.vis.mask
+        if mask is not None:
+            heads = max(heads, mask.shape[1])
+        x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
+        return self.layout.attend(x, y, y)
+
+    @lazy
+    def coh_pass(self) -> tuple[Tensor, Tensor]:
+        known: tuple[Tensor, Tensor] | None = vars(self.flock).get("coh_pass")
+        return known or self._pass(self.flock.rules.at("tau_coh", self.flock.z[0]))
+
+    @lazy
+    def sep_pass(self) -> tuple[Tensor, Tensor]:
+        known: tuple[Tensor, Tensor] | None = vars(self.flock).get("sep_pass")
+        if known is not None:
+            return known
+        if self.flock.rules.one_kernel():
+            return self.coh_pass
+        return self._pass(self.flock.rules.at("tau_sep", self.flock.z[0]))
+
+    @lazy
+    def centre(self) -> tuple[Float[Tensor, "B #H N z"], Float[Tensor, "B #H N 1"]]:
+        """(c, γ)."""
+        r, z_q = self.flock.rules, self.flock.z[0]
+        alpha = r.at("alpha_coh", z_q)
+        if not self.local:
+            mean = self.coh_pass[0]
+            c = mean[..., :-1]
+            return c, cohesion.gate(c, mean[..., -1:], alpha)
+        assert self.lists is not None
+        tau, own_d2, own_z = r.at("tau_coh", z_q), *self.flock.own
+        d2 = torch.cat([self.near_d2, own_d2.expand(*self.near_d2.shape[:3], 1)], -1)
+        here = self.flock.vis.self_visible[..., None].expand(*d2.shape[:3], 1)
+        there = torch.cat([self.lists.valid.expand_as(self.near_d2), here], -1)
+        w = masked_softmax(-d2 / tau**2, there)
+        near = self.lists.bag(w[..., :-1], self.flock.z_lifted)
+        mean = near + w[..., -1:] * lift(own_z)
+        c = mean[..., :-1]
+        return c, cohesion.gate(c, mean[..., -1:], alpha) * there.any(-1, keepdim=True)
+
+    @lazy
+    def density(self) -> Float[Tensor, "B #H N 1"]:
+        """ρ."""
+        z_q = self.flock.z[0]
+        tau = self.flock.rules.at("tau_sep", z_q)
+        if self.local:
+            assert self.lists is not None
+            w = self.lists.masked(kernel(self.near_d2, tau))
+            return w.sum(-1, keepdim=True)
+        lse = self.sep_pass[1].unsqueeze(-1)
+        n = self.layout.count
+        log_mass = lse - z_q.square().sum(-1, keepdim=True) / tau**2
+        mass = torch.exp(at_most(log_mass, n.clamp_min(1).log()))
+        mass = mass.masked_fill(self.layout.count == 0, 0)
+        own = kernel(self.flock.own[0], tau) * self.flock.vis.self_visible[..., None]
+        return (mass - own).clamp_min(0)
+
+
+def _separate(
+    flock: Flock, layout: Layout, crowd: _Crowd, at: At, out: Tensor, lse: Tensor
+) -> Float[Tensor, "B H N e"]:  # fmt: skip
+    """Move the mass of the k near duplicates of each row."""
+    r, accum_dtype, lists, rho = flock.rules, flock.accum_dtype, crowd.lists, crowd.density
+    assert lists is not None
+    h_q, h_k = flock.h_unit
+    w = kernel(crowd.near_d2, r.at("tau_sep", rho))
+    phi = separation.penalty(w, lists.dot(h_q, h_k), r.at("delta", w))
+    phi = lists.masked(phi)
+    var = None
+    if r.standardise:
+        n = layout.count.clamp_min(1)
+        mean = phi.sum(-1, keepdim=True) / n
+        var = (phi.square().sum(-1, keepdim=True) / n - mean.square()).clamp_min(0)
+    eta = separation.crowding(rho, r.at("kappa", rho))
+    b = -slope(r.strength("sep", rho), eta, var) * phi / r.at("tau_score", rho)
+
+    s = lists.masked(at(lists) - lse.to(accum_dtype).unsqueeze(-1))  # before exp: 0 · inf is NaN
+    s = at_most(s, 0)
+    A = torch.exp(s)
+    p = A * torch.expm1(b)
+    left = 1 + p.sum(-1, keepdim=True)
+    few = left < (0.02 if out.dtype == accum_dtype else 0.5)
+    whole = 1 / left.masked_fill(few, 1)
+    moved = torch.addcmul(lists.bag(p * whole, flock.v.to(accum_dtype)), out.to(accum_dtype), whole)
+    local = flock.local
+    if local is not None:
+        local.sep = ((A + p) * phi).sum(-1, keepdim=True) * whole
+    if bool(few.any()):
+        again = _rows_again(flock, few.squeeze(-1))
+        moved = torch.where(few, again[..., :-1], moved)
+        if local is not None:
+            local.sep = torch.where(few, again[..., -1:], local.sep)
+    return moved.to(out.dtype)
+
+
+def _rows_again(flock: Flock, few: Tensor) -> Float[Tensor, "B H N e1"]:
+    """Rows that lost nearly all their mass, where out + Σ p v cancels: by the definition, a few
+    at a time, so that no N×M is held."""
+    which = few.any(0).any(0).nonzero().squeeze(-1)
+    out = torch.zeros(*few.shape, flock.v.shape[-1] + 1, dtype=flock.accum_dtype, device=few.device)
+    for rows in which.split(ROWS):
+        part = flock.rows(rows)
+        again = (
+            checkpoint(_by_definition, part, use_reentrant=False)
+            if torch.is_grad_enabled()
+            else _by_definition(part)
+        )
+        out = out.index_copy(-2, rows, again)
+    return out
+
+
+def _by_definition(flock: Flock) -> Float[Tensor, "B H R e1"]:
+    """out_i, and behind it Σ_j A_ij φ_ij."""
+    local = RowStats()
+    out, _ = dense(replace(flock, local=local))
+    return torch.cat([out.to(flock.accum_dtype), local.sep], -1)
+
+
+def _fill(
+    local: RowStats, layout: Layout, lists: Lists | None, u: Tensor | None, c: Tensor | None,
+    m: Float[Tensor, "B H N z1"],
+) -> None:  # fmt: skip
+    """What the losses need; Σ_j A_ij ‖z_j − c_i‖² comes from m_i = Σ_j A_ij lift(z_j)."""
+    local.seen = layout.count > 0
+    if lists is not None:
+        local.fill(count=lists.count, over=lambda y: lists.bag(None, y))
+    if u is not None:
+        local.u = u
+    if c is not None:
+        pull = (probe(c) * m.to(c.dtype)).sum(-1, keepdim=True)
+        local.coh = (c.square().sum(-1, keepdim=True) - pull).clamp_min(0)

@@ -1,0 +1,160 @@
+"""The whole sequence, full or causal, with padding, in O(N) memory: the fold (fold.py) on stock
+flash attention, with row variances from moments of the keys."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from ascender.common.lazy import lazy
+from ascender.core.backends.flash import attend
+from ascender.core.backends.fold import At, Layout, Score, crowd_once, fold
+from ascender.core.combine import slope
+from ascender.core.flock import Flock
+from ascender.core.visibility import Visibility
+
+LONG = 1 << 21  # numbers in q from which on heads go one by one
+CHUNK = 128  # rows whose own chunk of keys is looked at directly in causal row variances
+
+
+class Whole(Layout):
+    """The whole sequence: full or causal, with padding."""
+
+    def __init__(self, vis: Visibility, dtype: torch.dtype) -> None:
+        self.vis, self.dtype = vis, dtype
+        self.offset = vis.M - vis.N if vis.causal else 0
+        self.keys = None if vis.mask is None else vis.mask.squeeze(-2)  # (b, h, M)
+
+    @lazy
+    def count(self) -> Float[Tensor, "#B #H N 1"]:
+        return self.vis.count.to(self.dtype)
+
+    def _bias(self, keys: slice, dtype: torch.dtype) -> Tensor | None:
+        if self.keys is None:
+            return None
+        hidden = ~self.keys[..., None, keys]
+        return torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(
+            hidden, -torch.inf
+        )
+
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+        if not self.offset:
+            bias = self._bias(slice(None), Q.dtype)
+            return attend(Q, K, V, causal=self.vis.causal, bias=bias)
+        # Queries are the tail: a part that all see, and a causal square; merged by their lse.
+        old, new = slice(0, self.offset), slice(self.offset, None)
+        parts = []
+        for keys, causal in ((old, False), (new, True)):
+            bias = self._bias(keys, Q.dtype)
+            out, lse = attend(Q, K[..., keys, :], V[..., keys, :], causal=causal, bias=bias)
+            if self.keys is not None:
+                real = self.keys[..., keys]
+                n = real.cumsum(-1) if causal else real.sum(-1, keepdim=True)
+                lse = lse.masked_fill(n == 0, -torch.inf)
+            parts.append((out, lse))
+        return merge(*parts)
+
+    def weigh(
+        self, flock: Flock, scores: list[Score], plain: list[tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor, At]:
+        """All terms as columns of one product."""
+        (B, H, _, d), accum_dtype = flock.q.shape, flock.accum_dtype
+        dtype = pass_dtype(flock)
+        per_tau = 1 / flock.rules.at("tau_score", flock.q.to(accum_dtype))
+        Q, K = [flock.q.to(accum_dtype) * (per_tau * d**-0.5)], [flock.k]
+        for score in scores:
+            var = self.row_var(score.x, score.y) if flock.rules.standardise else None
+            f = slope(per_tau, score.g, var)
+            if score.key_scale is not None:
+                Q[0] = Q[0] + f * score.key_scale * score.x  # y are the keys: folds into q
+            else:
+                Q.append(f * score.x)
+                K.append(score.y)
+        # In front: ALiBi is a difference of large numbers, which meet before anything small.
+        Q, K = [x * per_tau for x, _ in plain] + Q, [y for _, y in plain] + K
+        Qs = torch.cat([t.expand(B, H, -1, -1) for t in Q], -1).to(dtype)
+        Ks = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in K], -1)
+        del Q, K
+        scores.clear()  # they are columns now
+        out, lse = self.attend(Qs, Ks, flock.v.to(dtype))
+        return out, lse, lambda lists: lists.dot(Qs.to(accum_dtype), Ks.to(accum_dtype))
+
+    def row_var(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N 1"]:
+        """The population variance over j ∈ V(i) of x_i·y_j, without the row."""
+        keys = None if self.keys is None else self.keys[..., None].to(y.dtype)
+        if self.vis.causal:
+            return causal_row_var(x, y, keys, self.count, self.offset)
+        n = self.count.clamp_min(1)
+        kept = y if keys is None else y * keys
+        centred = y - kept.sum(-2, keepdim=True) / n
+        if keys is not None:
+            centred = centred * keys
+        cov = centred.transpose(-1, -2) @ centred / n
+        return ((x @ cov) * x).sum(-1, keepdim=True).clamp_min(0)
+
+
+def pass_dtype(flock: Flock) -> torch.dtype:
+    """The type of the main pass: the inputs' own on a GPU; on the CPU float32 instead of the half
+    precisions, which most CPUs only emulate and whose rounding a slope of 1/√ε would magnify."""
+    return flock.q.dtype if flock.q.device.type == "cuda" else flock.accum_dtype
+
+
+def merge(a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Attention over two disjoint sets of keys from the attention over each."""
+    lse = torch.logaddexp(a[1], b[1])
+    lse = torch.where(lse == -torch.inf, 0, lse)
+    out = sum(part * torch.exp(l - lse).unsqueeze(-1).to(part.dtype) for part, l in (a, b))
+    assert isinstance(out, Tensor)
+    return out, lse
+
+
+def causal_row_var(
+    x: Float[Tensor, "B H N w"], y: Float[Tensor, "B #H M w"],
+    keys: Float[Tensor, "#B #H M 1"] | None, count: Float[Tensor, "#B #H N 1"], offset: int,
+) -> Float[Tensor, "B H N 1"]:  # fmt: skip
+    """Var over j ≤ p(i) of x_i·y_j = E(x·y)² − (E x·y)², from running moments of y: d×d before
+    the chunk of i, the products themselves inside it. y comes measured from a key that every row
+    sees, so that what all keys have in common does not cancel."""
+    if keys is not None:
+        y = y * keys
+    N, _w = x.shape[-2], x.shape[-1]
+    short = -N % CHUNK
+    before, own = y[..., :offset, :], F.pad(y[..., offset:, :], (0, 0, 0, short))
+    own = own.unflatten(-2, (-1, CHUNK))
+    rows = F.pad(x, (0, 0, 0, short)).unflatten(-2, (-1, CHUNK))
+
+    first = _running(own.sum(-2, keepdim=True), before.sum(-2, keepdim=True))
+    second = _running(own.transpose(-1, -2) @ own, before.transpose(-1, -2) @ before)
+    r = (rows @ own.transpose(-1, -2)).tril()
+    total = (rows * first).sum(-1) + r.sum(-1)
+    square = ((rows @ second) * rows).sum(-1) + r.square().sum(-1)
+    total, square = (t.flatten(-2)[..., :N, None] for t in (total, square))
+    n = count.clamp_min(1)
+    return (square / n - (total / n).square()).clamp_min(0)
+
+
+def _running(moment: Float[Tensor, "B #H C r w"], start: Tensor) -> Float[Tensor, "B #H C r w"]:
+    """Sums over the chunks before each chunk."""
+    sums = F.pad(moment, (0, 0, 0, 0, 1, 0)).cumsum(-3)[..., :-1, :, :]
+    return sums + start.unsqueeze(-3)
+
+
+def folded(flock: Flock) -> Float[Tensor, "B H N e"]:
+    """The whole sequence by the fold; a long one head by head where neither gradients nor losses
+    are asked for, so that the wide Q, K and V exist for one head at a time."""
+    (B, H, N, d), e = flock.q.shape, flock.v.shape[-1]
+    together = torch.is_grad_enabled() or flock.local is not None
+    if together or H == 1 or B * H * N * d < LONG:
+        return fold(flock, Whole(flock.vis, flock.accum_dtype))
+    shared = flock.h_k.shape[1] == 1 and flock.neighbours != "scores"
+    members = flock.members if shared and flock.rules.needs_neighbours else None
+    once = crowd_once(flock, Whole(flock.vis, flock.accum_dtype))
+    out = flock.q.new_empty(B, H, N, e)
+    for h in range(H):
+        part = flock.head(h).prepared(**once)
+        if members is not None:
+            part.prepared(members=members if members.shape[1] == 1 else members[:, h : h + 1])
+        out[:, h : h + 1] = fold(part, Whole(part.vis, part.accum_dtype))
+    return out

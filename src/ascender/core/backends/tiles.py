@@ -1,0 +1,158 @@
+"""Attention on blocks, written out a cache-full at a time.
+
+A block of 32 × 288 scores is as small as a flash kernel's own tile: products and a softmax in
+reused scratch beat the kernel there, and every term's scores are at hand. Nothing of that size is
+kept: backward makes the scores again from lse, as flash does. Blocks of keys overlap and are read
+in place.
+
+Shapes: rows (B, H, C, L, ·), keys (B, H, C, S, ·).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ascender.core.backends import autograd_utils as by_hand
+
+HELD = 1 << 18  # scores in flight: 1 MiB of float32
+
+
+class _Pieces:
+    """Some blocks of one head at a time, with scratch that all of them share."""
+
+    def __init__(self, rows: Tensor, keys: Tensor, scratch: int) -> None:
+        self.B, self.H, self.C, L, _ = rows.shape
+        S = keys.shape[-2]
+        self.step = min(self.C, max(1, HELD // (L * S)))
+        self.scratch = [rows.new_empty(self.step, L, S) for _ in range(scratch)]
+
+    def __iter__(self) -> Iterator[tuple[tuple[int, int, slice], list[Tensor]]]:
+        for b in range(self.B):
+            for h in range(self.H):
+                for c in range(0, self.C, self.step):
+                    n = min(self.step, self.C - c)
+                    yield (b, h, slice(c, c + n)), [t[:n] for t in self.scratch]
+
+
+Piece = tuple[int, int, slice]
+
+
+class Mask:
+    """Which keys a row sees: those near it, the same in every block, if they are real (there, and
+    not padding). Nothing of the size of all scores is kept."""
+
+    def __init__(
+        self, near: Bool[Tensor, "L S"], real: Bool[Tensor, "#B #H C S"], dtype: torch.dtype
+    ) -> None:
+        self.near, self.real = near.to(dtype), real.to(dtype)
+        self.hide, self.missing = _forbid(near, dtype), _forbid(real, dtype)
+        self.whole = real.all(-1).cpu()
+        self.count: Float[Tensor, "#B #H C L 1"] = (self.real @ self.near.mT).unsqueeze(-1)
+
+    def at(self, t: Tensor, piece: Piece) -> Tensor:
+        """A piece of what may be one for all batches and heads."""
+        b, h, c = piece
+        return t[b if t.shape[0] > 1 else 0, h if t.shape[1] > 1 else 0, c]
+
+    def add(self, s: Tensor, piece: Piece) -> Tensor:
+        """s, −inf where a row does not see; in place."""
+        s.add_(self.hide)
+        if not self.at(self.whole, piece).all():
+            s.add_(self.at(self.missing, piece).unsqueeze(-2))
+        return s
+
+    def seen(self, piece: Piece) -> tuple[Tensor, Tensor]:
+        """(0/1 matrix, |V(i)| or 1) of a piece."""
+        n = self.at(self.count, piece).clamp_min(1)
+        if self.at(self.whole, piece).all():
+            return self.near, n
+        return self.near * self.at(self.real, piece).unsqueeze(-2), n
+
+
+def _forbid(allowed: Tensor, dtype: torch.dtype) -> Tensor:
+    zero = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
+    return zero.masked_fill_(~allowed, -torch.inf)
+
+
+def _normalise(s: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """(softmax(s) v, lse), using s up. Rows of −inf: 0 and 0."""
+    top = s.amax(-1, keepdim=True).clamp_min_(torch.finfo(s.dtype).min)
+    mass = s.sub_(top).exp_().sum(-1, keepdim=True)
+    out = torch.bmm(s, v).div_(mass.clamp_min(torch.finfo(s.dtype).tiny))
+    return out, torch.where(mass > 0, top + mass.log(), 0).squeeze(-1)
+
+
+def _moments(r: Tensor, mask: Tensor, n: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and population variance of each row over the keys that the mask (0/1) marks."""
+    mean = torch.mul(r, mask, out=scratch).sum(-1, keepdim=True).div_(n)
+    scratch.addcmul_(mask, mean, value=-1)
+    return mean, torch.linalg.vector_norm(scratch, dim=-1, keepdim=True).square_().div_(n)
+
+
+class TileScores(torch.autograd.Function):
+    """Attention under S = q kᵀ + Σ_t f_t ∘ (x_t y_tᵀ) + bias, with the slopes f_t = g_t/√(var + ε)
+    of standardised scores taken from the scores themselves.
+
+    Inputs: q, k, v, mask, ε (None: f = g), then g, x, y of each t.
+    Outputs: out, lse, and each f.
+    """
+
+    @staticmethod
+    def forward(
+        q: Tensor, k: Tensor, v: Tensor, mask: Mask, eps: float | None, *terms: Tensor
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        out, lse = q.new_empty(*q.shape[:-1], v.shape[-1]), q.new_empty(q.shape[:-1])
+        slopes = [q.new_empty(*q.shape[:-1], 1) for _ in terms[::3]]
+        for at, (s, r, scratch) in _Pieces(q, k, 3):
+            torch.bmm(q[at], k[at].mT, out=s)
+            for f, g, x, y in zip(slopes, terms[::3], terms[1::3], terms[2::3], strict=True):
+                torch.bmm(x[at], y[at].mT, out=r)
+                f[at] = g[at]
+                if eps is not None:
+                    var = _moments(r, *mask.seen(at), scratch)[1]
+                    f[at] *= torch.rsqrt(var.add_(eps))
+                s.addcmul_(r, f[at])
+            out[at], lse[at] = _normalise(mask.add(s, at), v[at])
+        return out, lse, *slopes
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        q, k, v, ctx.mask, ctx.eps, *terms = inputs
+        ctx.save_for_backward(q, k, v, *output, *terms)
+        ctx.terms = len(terms) // 3
+
+    @staticmethod
+    @by_hand.backward
+    def backward(ctx: Any, g_out: Tensor, g_lse: Tensor, *g_f: Tensor) -> tuple[Any, ...]:
+        q, k, v, out, lse, *rest = ctx.saved_tensors
+        slopes, terms = rest[: ctx.terms], rest[ctx.terms :]
+        grads = [torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (q, k, v, *terms)]
+        delta = ((g_out * out).sum(-1) - g_lse).unsqueeze(-1)
+        for at, (p, ds, scratch, *scores) in _Pieces(q, k, 3 + ctx.terms):
+            torch.bmm(q[at], k[at].mT, out=p)
+            for r, f, x, y in zip(scores, slopes, terms[1::3], terms[2::3], strict=True):
+                torch.bmm(x[at], y[at].mT, out=r)
+                p.addcmul_(r, f[at])
+            ctx.mask.add(p, at).sub_(lse[at].unsqueeze(-1)).exp_()
+            g = g_out[at]
+            torch.bmm(g, v[at].mT, out=ds).sub_(delta[at]).mul_(p)
+            grads[0][at], grads[1][at] = torch.bmm(ds, k[at]), torch.bmm(ds.mT, q[at])
+            grads[2][at] = torch.bmm(p.mT, g)
+            for t, r in enumerate(scores):
+                g_t, x, y = (terms[3 * t + i][at] for i in range(3))
+                df = torch.mul(ds, r, out=scratch).sum(-1, keepdim=True).add_(g_f[t][at])
+                dr = torch.mul(ds, slopes[t][at], out=p)
+                if ctx.eps is not None:
+                    mask, n = ctx.mask.seen(at)
+                    mean, var = _moments(r, mask, n, scratch)
+                    rs = torch.rsqrt(var + ctx.eps)
+                    dr.addcmul_(r.sub_(mean).mul_(mask), -df * g_t * rs**3 / n)
+                    df = df * rs
+                grads[3 + 3 * t][at] = df
+                grads[4 + 3 * t][at], grads[5 + 3 * t][at] = torch.bmm(dr, y), torch.bmm(dr.mT, x)
+        return (*grads[:3], None, None, *grads[3:])

@@ -1,0 +1,217 @@
+"""A window and leading globals, linear in N.
+
+Queries go in blocks of L, each with the keys of its own stretch and w on either side (none
+ahead where causal), and the g globals in front:
+
+    block c:   queries  cL … cL+L−1        keys  0 … g−1 | cL−w … cL+L−1+w
+
+Edges are padded and masked, so N may be anything. The fold is the same as for the whole
+sequence (folded.py); only how rows meet keys differs. The g global queries see everything and
+are computed as rows of the definition: O(gN).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from ascender.common.lazy import lazy
+from ascender.core import neighbours as nb
+from ascender.core.backends.dense import dense
+from ascender.core.backends.fold import At, Layout, Score, fold
+from ascender.core.backends.index_lists import Lists
+from ascender.core.backends.tiles import Mask, TileScores
+from ascender.core.combine import EPS, RowStats
+from ascender.core.flock import Flock
+from ascender.core.visibility import Visibility
+
+BLOCK = 32  # rows in a block: a smaller one looks at fewer keys outside the window
+HELD = 1 << 19  # scores held at once while looking for neighbours
+
+
+class Blocks(Layout):
+    """How blocks of queries meet their stretch of keys."""
+
+    def __init__(self, vis: Visibility, dtype: torch.dtype) -> None:
+        assert vis.window is not None
+        self.vis = vis
+        self.w, self.g = min(vis.window, vis.M), min(vis.n_global, vis.M)
+        self.L = BLOCK
+        self.C = -(-vis.N // self.L)
+        self.offset = vis.M - vis.N
+        self.ahead = 0 if vis.causal else self.w
+        self.span = self.w + self.L + self.ahead
+        self.dtype = dtype
+
+    def rows(self, x: Shaped[Tensor, "B #H N w"]) -> Shaped[Tensor, "B #H C L w"]:
+        short = self.C * self.L - self.vis.N
+        x = F.pad(x, (0, 0, 0, short)) if short else x
+        return x.unflatten(-2, (self.C, self.L))
+
+    def unrows(self, x: Shaped[Tensor, "B #H C L w"]) -> Shaped[Tensor, "B #H N w"]:
+        return x.flatten(2, 3)[..., : self.vis.N, :]
+
+    def keys(self, y: Shaped[Tensor, "B #H M w"]) -> Shaped[Tensor, "B #H C S w"]:
+        """Each block's stretch of keys, overlapping in place; globals in front are copied."""
+        before = self.w - self.offset  # may be negative: keys that no query reaches
+        last = self.offset + self.C * self.L + self.ahead
+        stretch = F.pad(y, (0, 0, before, last - self.vis.M))
+        stretch = stretch.unfold(-2, self.span, self.L).mT
+        if not self.g:
+            return stretch
+        front = y[..., None, : self.g, :].expand(-1, -1, self.C, -1, -1)
+        return torch.cat([front, stretch], -2)
+
+    @lazy
+    def positions(self) -> Int[Tensor, "C S"]:
+        """j of each block's keys, −1 where there is none (or it stands in front)."""
+        device = self.vis.p.device
+        start = self.offset + self.L * torch.arange(self.C, device=device)[:, None]
+        j = start - self.w + torch.arange(self.span, device=device)
+        j = torch.where((j >= self.g) & (j < self.vis.M), j, -1)
+        return torch.cat([torch.arange(self.g, device=device).expand(self.C, -1), j], -1)
+
+    @lazy
+    def _ahead(self) -> Int[Tensor, "L span"]:
+        """p − j inside the stretch, the same in every block."""
+        along = torch.arange(self.span, device=self.vis.p.device)
+        return along[: self.L, None] + self.w - along
+
+    @lazy
+    def mask(self) -> Mask:
+        """Who sees whom: the band, the same in every block, and the keys that there are."""
+        stretch = replace(self.vis, n_global=0)
+        near = stretch._structure(self._ahead, torch.zeros_like(self._ahead))
+        assert near is not None
+        # Rows that may not see all globals are global themselves: computed apart.
+        near = F.pad(near, (self.g, 0), value=True)
+        real = (self.positions >= 0)[None, None]
+        if self.vis.mask is not None:
+            padding = self.keys(self.vis.mask.transpose(-1, -2).to(torch.uint8)).bool()
+            real = real & padding.squeeze(-1)
+        return Mask(near, real, self.dtype)
+
+    @lazy
+    def count(self) -> Float[Tensor, "#B #H N 1"]:
+        return self.unrows(self.mask.count)
+
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+        out, lse = TileScores.apply(self.rows(Q), self.keys(K), self.keys(V), self.mask, None)
+        return self.unrows(out), self.unrows(lse.unsqueeze(-1)).squeeze(-1)
+
+    def weigh(
+        self, flock: Flock, scores: list[Score], plain: list[tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor, At]:
+        """Each term's scores written out block by block: their variance is right there."""
+        (B, H, _, d), accum_dtype = flock.q.shape, flock.accum_dtype
+        temperature = flock.rules.at("tau_score", flock.q.to(accum_dtype))
+        q, k, v = (
+            flock.q.to(accum_dtype) / (d**0.5 * temperature),
+            flock.k.to(accum_dtype),
+            flock.v.to(accum_dtype),
+        )
+        if plain:
+            sides = (torch.cat(side, -1) for side in zip(*plain, strict=True))
+            left, right = (side.expand(B, H, -1, -1).to(accum_dtype) for side in sides)
+            q, k = torch.cat([left / temperature, q], -1), torch.cat([right, k], -1)
+        terms = []
+        for score in scores:
+            for cut, t in (
+                (self.rows, score.g / temperature), (self.rows, score.x), (self.keys, score.y)
+            ):  # fmt: skip
+                terms.append(cut(t).expand(B, H, -1, -1, -1))
+        out, lse, *slopes = TileScores.apply(
+            self.rows(q), self.keys(k), self.keys(v), self.mask,
+            EPS if flock.rules.standardise else None, *terms,
+        )  # fmt: skip
+        slopes = [self.unrows(f) for f in slopes]
+
+        def at(lists: Lists) -> Tensor:
+            total = lists.dot(q, k)
+            for f, score in zip(slopes, scores, strict=True):
+                total = total + f * lists.dot(score.x, score.y)
+            return total
+
+        return self.unrows(out), self.unrows(lse.unsqueeze(-1)).squeeze(-1), at
+
+    @property
+    def leading(self) -> int:
+        """How many of the queries are global: they see everything."""
+        return min(max(0, self.g - self.offset), self.vis.N)
+
+    def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
+        """N_k(i), none for the leading rows: those are computed apart."""
+        if isinstance(flock.neighbours, Tensor):
+            found = flock.members
+        else:
+            bounded = flock.neighbours == "semantic"
+            found = self._top_k(*flock.ranked_by, flock.rules.sizes(), bounded)
+        if not self.leading:
+            return found
+        none = torch.full_like(found[..., : self.leading, :], -1)
+        return torch.cat([none, found[..., self.leading :, :]], -2)
+
+    def all_members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
+        """N_k(i) of every row."""
+        found = self.members(flock)
+        if not self.leading:
+            return found
+        rows = torch.arange(self.leading, device=found.device)
+        whole = flock.rows(rows).members
+        K = max(whole.shape[-1], found.shape[-1])
+        parts = (whole, found[..., self.leading :, :])
+        return torch.cat([F.pad(p, (0, K - p.shape[-1]), value=-1) for p in parts], -2)
+
+    @torch.no_grad()
+    def _top_k(
+        self, x: Float[Tensor, "B x N w"], y: Float[Tensor, "B y M w"], sizes: tuple[int, ...],
+        bounded: bool,
+    ) -> Int[Tensor, "B #H N K"]:  # fmt: skip
+        j, mask = self.positions, self.mask
+        heads = max(x.shape[1], len(sizes), mask.real.shape[1])
+        rows, keys = (t.expand(-1, heads, -1, -1, -1) for t in (self.rows(x), self.keys(y)))
+        own = F.pad(self._ahead == 0, (self.g, 0), value=False)
+        strangers = mask.hide.to(x.dtype).masked_fill(own, -torch.inf)
+        B, S = rows.shape[0], keys.shape[-2]
+        step = max(1, HELD // (B * heads * self.L * S))
+        found = []
+        for c in range(0, self.C, step):
+            some = slice(c, c + step)
+            scores = rows[:, :, some] @ keys[:, :, some].contiguous().mT
+            if self.vis.causal:
+                nb.prefer_recent(scores, self._age(some, scores.dtype), bounded)
+            scores.add_(strangers)
+            if not mask.whole[:, :, some].all():
+                scores.add_(mask.missing[:, :, some, None])
+            index = nb.best(scores, sizes)
+            here = j[some].view(1, 1, -1, 1, S).expand(*index.shape[:-1], -1)
+            found.append(torch.where(index < 0, -1, here.gather(-1, index.clamp_min(0))))
+        return self.unrows(torch.cat(found, 2))
+
+    def _age(self, some: slice, dtype: torch.dtype) -> Float[Tensor, "c L S"]:
+        """What the ranking takes off older keys, in some blocks."""
+        age = nb.penalty(self._ahead, dtype)
+        if not self.g:
+            return age.unsqueeze(0)
+        start = self.offset + self.L * torch.arange(self.C, device=age.device)[some]
+        p = start.view(-1, 1, 1) + torch.arange(self.L, device=age.device).view(1, -1, 1)
+        front = nb.penalty(p - torch.arange(self.g, device=age.device), dtype)
+        return torch.cat([front, age.expand(len(p), -1, -1)], -1)
+
+
+def windowed(flock: Flock) -> Float[Tensor, "B H N e"]:
+    """The window by the fold, the global queries by the definition."""
+    blocks = Blocks(flock.vis, flock.accum_dtype)
+    out = fold(flock, blocks)
+    if blocks.leading:
+        rows = torch.arange(blocks.leading, device=out.device)
+        first = None if flock.local is None else RowStats()
+        front, _ = dense(replace(flock.rows(rows), local=first))
+        out = torch.cat([front, out[..., blocks.leading :, :]], -2)
+        if flock.local is not None and first is not None:
+            flock.local.lead(first, blocks.leading)
+    return out

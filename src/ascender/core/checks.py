@@ -1,0 +1,260 @@
+"""The door: arguments in, a Flock out, or an error that names the argument, its value and what
+was expected. Nothing behind it checks again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ascender.common.validate import check_int, check_number, check_options
+from ascender.core.combine import LowRank, repeat_kv
+from ascender.core.flock import CHOICES, Flock
+from ascender.core.normalizers import Normalizer, applied
+from ascender.core.rules import Rules
+from ascender.core.visibility import Visibility
+
+# Options of asc_attention and asc_parts.
+OPTIONS = (
+    "causal", "window", "n_global", "mask", "other", "neighbours", "cross", "bare", "key_norm",
+    "dropout", "normalizer", "backend", "return_parts", "return_losses", "rows", "heads",
+)  # fmt: skip
+# What torch and transformers call these, and what is to be written here.
+THEIRS = {
+    "attn_mask": "mask=… (bool, True = may attend: as scaled_dot_product_attention has it, the "
+    "opposite of nn.MultiheadAttention's), or other=… for numbers that are added to the scores",
+    "key_padding_mask": "mask=~key_padding_mask[:, None, None, :] (here True = may attend)",
+    "attention_mask": "mask=attention_mask.bool()[:, None, None, :] (True = a real token)",
+    "is_causal": "causal=…",
+    "need_weights": "return_parts=True, which gives (out, Parts): the weights are Parts.weights",
+    "dropout_p": "dropout=…",
+    "enable_gqa": "nothing: keys and values may have fewer heads as they are",
+}
+
+
+def build_flock(
+    q: Tensor, k: Tensor, v: Tensor, z_q: Tensor, h_q: Tensor,
+    z_k: Tensor | None = None, h_k: Tensor | None = None, *, rules: Rules, causal: bool = False,
+    window: int | None = None, n_global: int = 0, mask: Tensor | None = None,
+    other: Tensor | LowRank | None = None, neighbours: str | Tensor = "semantic",
+    cross: bool = False, bare: Tensor | None = None, key_norm: float | Tensor | None = None,
+    dropout: float = 0.0, pair_values: Callable[[Tensor], Tensor | None] | None = None,
+    normalizer: Normalizer | None = None, **unknown: Any,
+) -> Flock:  # fmt: skip
+    """The checked call."""
+    check_options("asc_attention", unknown, OPTIONS, THEIRS)
+    for name, t in (("q", q), ("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q)):
+        _check_rank(name, t)
+    B, H, N, _ = q.shape
+    M = k.shape[2]
+    z_k = _keys_of("z", z_q, z_k, N, M)
+    h_k = _keys_of("h", h_q, h_k, N, M)
+    _check_shapes(q, k, v, z_q, h_q, z_k, h_k, bare)
+    k, v = repeat_kv(k, H), repeat_kv(v, H)
+    bare = None if bare is None else repeat_kv(bare, H)
+    if not isinstance(rules, Rules):
+        raise TypeError(f"rules is {type(rules).__name__}; expected Rules(…)")
+    rules.check_heads(H)
+    _check_key_norm(key_norm, H)
+    vis = make_visibility(
+        q, M, causal=causal, window=window, n_global=n_global, mask=mask, cross=cross
+    )  # fmt: skip
+    check_number("dropout", dropout, "a number in [0, 1)", 0, 1)
+    check_other(other, B, H, N, M)
+    q, rules, normalise = applied(normalizer, q, rules, vis)
+    return Flock(
+        q, k, v, z_q, z_k, h_q, h_k, rules=rules, vis=vis, other=other,
+        neighbours=check_neighbours(neighbours, B, H, N), bare=bare, key_norm=key_norm,
+        dropout=dropout, pair_values=pair_values, normalise=normalise,
+    )  # fmt: skip
+
+
+def make_visibility(
+    q: Tensor, M: int, *, causal: bool = False, window: int | None = None, n_global: int = 0,
+    mask: Tensor | None = None, cross: bool = False,
+) -> Visibility:  # fmt: skip
+    """Who may look at whom, for the queries q (B, H, N, ·) and M keys."""
+    B, H, N = q.shape[:3]
+    _check_kind(N, M, causal, window, n_global, cross)
+    return Visibility.of(
+        N, M, device=q.device, causal=causal, window=window, n_global=n_global, cross=cross,
+        mask=None if mask is None else _mask(mask, B, H, N, M),
+    )  # fmt: skip
+
+
+def _check_rank(name: str, t: Tensor) -> None:
+    if not isinstance(t, Tensor) or t.ndim != 4:
+        got = tuple(t.shape) if isinstance(t, Tensor) else type(t).__name__
+        raise ValueError(f"{name} is {got}; expected a tensor (batch, heads, tokens, width)")
+    if not t.is_floating_point():
+        raise TypeError(f"{name} has dtype {t.dtype}; expected a floating-point dtype")
+
+
+def _keys_of(letter: str, at_q: Tensor, at_k: Tensor | None, N: int, M: int) -> Tensor:
+    if at_k is None:
+        if N != M:
+            raise ValueError(
+                f"{letter}_k is missing with {N} queries and {M} keys; expected {letter}_k of "
+                f"{M} tokens ({letter}_k defaults to {letter}_q only where they are the same)"
+            )
+        return at_q
+    _check_rank(f"{letter}_k", at_k)
+    return at_k
+
+
+def _check_shapes(
+    q: Tensor, k: Tensor, v: Tensor, z_q: Tensor, h_q: Tensor, z_k: Tensor, h_k: Tensor,
+    bare: Tensor | None,
+) -> None:  # fmt: skip
+    B, H, N, d = q.shape
+    M = k.shape[2]
+
+    def expect(name: str, t: Tensor, tokens: int, width: int | None, one_head: bool) -> None:
+        shape = f"{name} has shape {tuple(t.shape)}"
+        if t.shape[0] != B:
+            raise ValueError(f"{shape}; expected batch {B} as q has")
+        if one_head and t.shape[1] not in (1, H):
+            raise ValueError(f"{shape}; expected {H} heads as q has, or 1 that all share")
+        if not one_head and (t.shape[1] == 0 or H % t.shape[1]):
+            raise ValueError(f"{shape}; expected {H} heads as q has, or a divisor of {H} (grouped)")
+        if t.shape[2] != tokens:
+            raise ValueError(f"{shape}; expected {tokens} tokens")
+        if width is not None and t.shape[3] != width:
+            raise ValueError(f"{shape}; expected width {width}")
+
+    if N == 0 or M == 0 or d == 0:
+        raise ValueError(
+            f"q has shape {tuple(q.shape)}, k {tuple(k.shape)}; expected no empty axis"
+        )
+    expect("k", k, M, d, one_head=False)
+    expect("v", v, M, None, one_head=False)
+    if bare is not None:
+        _check_rank("bare", bare)
+        expect("bare", bare, M, d, one_head=False)
+    expect("z_q", z_q, N, None, one_head=True)
+    expect("h_q", h_q, N, None, one_head=True)
+    expect("z_k", z_k, M, z_q.shape[3], one_head=True)
+    expect("h_k", h_k, M, h_q.shape[3], one_head=True)
+    for name, a, b in (("z", z_q, z_k), ("h", h_q, h_k)):
+        if a.shape[1] != b.shape[1]:
+            raise ValueError(
+                f"{name}_q has {a.shape[1]} heads and {name}_k {b.shape[1]}; expected the same"
+            )
+    for name, t in (("k", k), ("v", v), ("bare", q if bare is None else bare)):
+        if t.dtype != q.dtype:
+            raise TypeError(f"{name} has dtype {t.dtype}; expected {q.dtype} as q has")
+    for name, t in (("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q), ("z_k", z_k), ("h_k", h_k)):
+        if t.device != q.device:
+            raise ValueError(f"{name} is on {t.device}; expected {q.device} as q is")
+
+
+def _check_key_norm(norm: float | Tensor | None, heads: int) -> None:
+    if isinstance(norm, Tensor):
+        if norm.ndim > 1 or norm.numel() not in (1, heads):
+            raise ValueError(
+                f"key_norm has shape {tuple(norm.shape)}; expected 1 value or one a head ({heads})"
+            )
+    elif norm is not None and not norm > 0:
+        raise ValueError(f"key_norm = {norm:g}; expected a positive number")
+
+
+def _check_kind(
+    N: int, M: int, causal: bool, window: int | None, n_global: int, cross: bool
+) -> None:
+    if cross and (causal or window is not None):
+        which = "causal=True" if causal else f"window={window}"
+        raise ValueError(
+            f"{which} with cross=True: queries have no position among the keys there; "
+            "expected cross=False, or a bool mask"
+        )
+    if not cross and N > M:
+        raise ValueError(
+            f"{N} queries and {M} keys; expected N ≤ M in self-attention (the queries are the "
+            "tail of the keys), or cross=True"
+        )
+    check_window(window, n_global)
+
+
+def check_window(window: int | None, n_global: int) -> None:
+    if window is not None:
+        check_int("window", window, 0, ", or None")
+    check_int("n_global", n_global, 0)
+    if n_global and window is None:
+        raise ValueError(f"n_global = {n_global} without a window; expected window=…")
+
+
+def _mask(mask: Tensor, B: int, H: int, N: int, M: int) -> Tensor:
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = f"dtype {mask.dtype}" if isinstance(mask, Tensor) else type(mask).__name__
+        raise TypeError(f"mask has {got}; expected torch.bool, True = may attend")
+    full = (B, H, N, M)
+    shape = (1,) * (4 - mask.ndim) + tuple(mask.shape)
+    if mask.ndim > 4 or any(have not in (1, want) for have, want in zip(shape, full, strict=True)):
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}; expected one that broadcasts to {full}"
+        )
+    mask = mask.reshape(shape)
+    return mask if shape[-1] == M else mask.expand(-1, -1, -1, M)
+
+
+def check_other(other: Tensor | LowRank | None, B: int, H: int, N: int, M: int) -> None:
+    if other is None:
+        return
+    if isinstance(other, LowRank):
+        for name, side, tokens in (("left", other.left, N), ("right", other.right, M)):
+            shape = (1,) * (4 - side.ndim) + tuple(side.shape)
+            fits = len(shape) == 4 and shape[0] in (1, B) and shape[1] in (1, H)
+            if side.ndim < 2 or not fits or shape[2] != tokens:
+                raise ValueError(
+                    f"other.{name} has shape {tuple(side.shape)}; expected (…, {tokens}, rank) "
+                    f"that broadcasts over {B} × {H} heads"
+                )
+        if other.left.shape[-1] != other.right.shape[-1]:
+            raise ValueError(
+                f"other has ranks {other.left.shape[-1]} and {other.right.shape[-1]}; "
+                "expected the same on both sides"
+            )
+        return
+    if not isinstance(other, Tensor) or not other.is_floating_point():
+        got = other.dtype if isinstance(other, Tensor) else type(other).__name__
+        raise TypeError(f"other is {got}; expected a floating-point tensor or LowRank")
+    shape = (1,) * (4 - other.ndim) + tuple(other.shape)
+    full = (B, H, N, M)
+    if other.ndim > 4 or any(x not in (1, y) for x, y in zip(shape, full, strict=True)):
+        raise ValueError(
+            f"other has shape {tuple(other.shape)}; expected one that broadcasts to {full}"
+        )
+
+
+def check_neighbours(neighbours: str | Tensor, B: int, H: int, N: int) -> str | Tensor:
+    if isinstance(neighbours, str):
+        if neighbours not in CHOICES:
+            raise ValueError(
+                f"unknown neighbours {neighbours!r}; expected one of {', '.join(CHOICES)}, "
+                "or an index tensor"
+            )
+        return neighbours
+    if not isinstance(neighbours, Tensor):
+        raise TypeError(
+            f"neighbours = {neighbours!r}; expected one of {', '.join(CHOICES)}, or an index tensor"
+        )
+    if neighbours.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"neighbours has dtype {neighbours.dtype}; expected int64 indices")
+    n = neighbours.long()
+    if n.ndim == 3:
+        n = n.unsqueeze(1)  # (B, N, K): the same for all heads
+    n = n.reshape((1,) * (4 - n.ndim) + n.shape)
+    if (
+        n.ndim != 4
+        or n.shape[3] == 0
+        or n.shape[0] not in (1, B)
+        or n.shape[1] not in (1, H)
+        or n.shape[2] != N
+    ):
+        raise ValueError(
+            f"neighbours has shape {tuple(neighbours.shape)}; expected (N, K), (B, N, K) or "
+            f"(B, heads or 1, N, K) with B = {B}, N = {N}"
+        )
+    return n.expand(B, -1, -1, -1)

@@ -1,0 +1,279 @@
+"""One call's tokens, checked at the door: what every backend is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ascender.common.lazy import lazy
+from ascender.core import neighbours as nb
+from ascender.core.combine import LowRank, RowStats, masked_softmax, repeat_kv, to_4d
+from ascender.core.geometry import FLOOR, accum_dtype, anchor, bounded, lift, middle, unit
+from ascender.core.rules import Rules
+from ascender.core.visibility import Visibility
+
+CHOICES = ("semantic", "scores")
+
+
+@dataclass(frozen=True)
+class Flock:
+    """q: (B, H, N, d); k and v have as many heads, or fewer under decode; z and h may have one
+    that all share. `bare`: the keys without rotation, where k is rotated. `key_norm`: the length
+    that all keys of a head have (QK-norm), so that k̃ = k / key_norm. `normalise`: the weights from
+    (scores, V) where they are not the softmax."""
+
+    q: Float[Tensor, "B H N d"]
+    k: Float[Tensor, "B G M d"]
+    v: Float[Tensor, "B G M e"]
+    z_q: Float[Tensor, "B Z N z"]
+    z_k: Float[Tensor, "B Z M z"]
+    h_q: Float[Tensor, "B A N a"]
+    h_k: Float[Tensor, "B A M a"]
+    rules: Rules
+    vis: Visibility
+    other: Tensor | LowRank | None = None
+    neighbours: str | Int[Tensor, "B #H N K"] = "semantic"
+    bare: Float[Tensor, "B G M d"] | None = None
+    key_norm: float | Float[Tensor, "H"] | None = None
+    dropout: float = 0.0
+    pair_values: Callable[[Tensor], Tensor | None] | None = None  # from A, what pairs add to out
+    normalise: Callable[[Tensor, Tensor], Tensor] | None = None
+    local: RowStats | None = None  # filled by the backend where losses are asked for
+
+    @property
+    def accum_dtype(self) -> torch.dtype:
+        return accum_dtype(self.q.dtype)
+
+    @property
+    def heading_keys(self) -> Float[Tensor, "B G M d"]:
+        """The unrotated keys."""
+        return self.k if self.bare is None else self.bare
+
+    @lazy
+    def key_scale(self) -> float | Tensor:
+        """1/‖k_j‖, so that k̃ = key_scale · k: (B, H, M, 1), or (H, 1, 1) with QK-norm."""
+        if self.key_norm is None:
+            norm = torch.linalg.vector_norm(
+                self.heading_keys.to(self.accum_dtype), dim=-1, keepdim=True
+            )
+            return 1 / norm.clamp_min(FLOOR)
+        if isinstance(self.key_norm, Tensor):
+            return 1 / self.key_norm.to(self.accum_dtype).view(-1, 1, 1)
+        return 1 / self.key_norm
+
+    @property
+    def key_unit(self) -> Float[Tensor, "B G M d"]:
+        """k̃."""
+        keys = self.heading_keys.to(self.accum_dtype)
+        if self.key_norm is None:
+            return unit(keys)
+        scale = self.key_scale
+        return keys if isinstance(scale, float) and scale == 1 else keys * scale
+
+    @lazy
+    def h_unit(self) -> tuple[Tensor, Tensor]:
+        """(h_q, h_k) at length 1."""
+        h_k = unit(self.h_k.to(self.accum_dtype))
+        return (h_k if self.h_q is self.h_k else unit(self.h_q.to(self.accum_dtype))), h_k
+
+    def origin(self, y: Float[Tensor, "B #H M w"]) -> Float[Tensor, "B #H 1 w"]:
+        """A point to measure keys from, made of keys that every row sees; 0 where there are none,
+        as in a window: what a row does not see may not even round it."""
+        if self.vis.window is not None or not self.vis.by_key_only:
+            return torch.zeros_like(y[..., :1, :])
+        mask = None if self.vis.mask is None else self.vis.mask.squeeze(-2)
+        return (anchor if self.vis.causal else middle)(y, mask)
+
+    @lazy
+    def z(self) -> tuple[Tensor, Tensor]:
+        """(z_q, z_k) measured from a point: little cancels where a flock is far from 0."""
+        z_k = bounded(self.z_k.to(self.accum_dtype))
+        origin = self.origin(z_k.detach())
+        z_k = z_k - origin
+        return (
+            z_k if self.z_q is self.z_k else bounded(self.z_q.to(self.accum_dtype)) - origin
+        ), z_k
+
+    @lazy
+    def z_lifted(self) -> Float[Tensor, "B Z M z1"]:
+        """(z, ‖z‖²) of the keys."""
+        return lift(self.z[1])
+
+    @lazy
+    def own(self) -> tuple[Tensor, Tensor]:
+        """(‖z_i − z_p(i)‖², z_p(i)): how far a query is from itself among the keys. 0, unless
+        queries and keys have coordinates of their own. Meaningless in cross-attention."""
+        z_q, z_k = self.z
+        if z_q is z_k or self.vis.cross:
+            return torch.zeros_like(z_q[..., :1]), z_q
+        own = z_k.index_select(-2, self.vis.own)
+        return (z_q - own).square().sum(-1, keepdim=True), own
+
+    @lazy
+    def members(self) -> Int[Tensor, "B #H N K"]:
+        """N_k(i)."""
+        if isinstance(self.neighbours, Tensor):
+            return nb.given(self.neighbours, self.vis)
+        bounded = self.neighbours == "semantic"
+        return nb.top_k(*self.ranked_by, self.vis, self.rules.sizes(), bounded)
+
+    @property
+    def ranked_by(self) -> tuple[Tensor, Tensor]:
+        """x, y with x_i·y_j the score that ranks the neighbours: the cosine, or the base score."""
+        if self.neighbours == "semantic":
+            return self.h_unit[0].detach(), self.h_unit[1].detach()
+        q, k = (t.detach().to(self.accum_dtype) for t in (self.q, self.k))
+        return q / q.shape[-1] ** 0.5, repeat_kv(k, q.shape[1])
+
+    def widened(self) -> Flock:
+        """v with (z, ‖z‖²) behind it, so that Σ_j A_ij (z_j, ‖z_j‖²) comes out behind out."""
+        z = self.z_lifted.expand(*self.v.shape[:3], -1)
+        return self._but(v=torch.cat([self.v.to(z.dtype), z], -1))
+
+    def watched(self) -> Flock:
+        """With an empty Local for the backend to fill."""
+        return self._but(local=RowStats())
+
+    def _but(self, **new: Any) -> Flock:
+        """Changed in what nothing is derived from, so that what was derived stays."""
+        known = {name: t for name, t in vars(self).items() if name not in self.__dataclass_fields__}
+        return replace(self, **new).prepared(**known)
+
+    def prepared(self, **known: object) -> Flock:
+        """Take derived quantities (key_scale, h_unit, z, members) as given: a cache has them."""
+        self.__dict__.update(known)
+        return self
+
+    @lazy
+    def other_dense(self) -> Tensor | None:
+        return self.other.dense() if isinstance(self.other, LowRank) else self.other
+
+    def repeat_kv(self) -> Flock:
+        """With as many heads of keys and values as of queries."""
+        H = self.q.shape[1]
+        if self.k.shape[1] == H:
+            return self
+        bare = None if self.bare is None else repeat_kv(self.bare, H)
+        return replace(self, k=repeat_kv(self.k, H), v=repeat_kv(self.v, H), bare=bare)
+
+    def rows(self, which: Int[Tensor, "R"], heads: Int[Tensor, "h"] | None = None) -> Flock:
+        """Some of the queries (and heads) against all the keys."""
+
+        def cut(t: Tensor, axis: int, index: Tensor | None) -> Tensor:
+            return t if index is None or t.shape[axis] == 1 else t.index_select(axis, index)
+
+        def query(t: Tensor) -> Tensor:
+            return cut(t.index_select(-2, which), 1, heads)
+
+        def key(t: Tensor) -> Tensor:
+            return cut(t, 1, heads)
+
+        mask = self.vis.mask
+        vis = replace(self.vis.rows(which), mask=None)
+        if mask is not None:
+            vis = replace(vis, mask=cut(cut(mask, -2, which), 1, heads))
+        other = self.other_dense
+        if other is not None:
+            other = cut(cut(to_4d(other), -2, which), 1, heads)
+        near = self.neighbours
+        per_head: dict[str, Any] = {
+            name: value[heads]
+            for name, value in vars(self.rules).items()
+            if heads is not None and isinstance(value, Tensor) and value.numel() > 1
+        }
+        sizes = self.rules.sizes()
+        if heads is not None and len(sizes) > 1:
+            per_head["k"] = [sizes[h] for h in heads.tolist()]
+        norm = self.key_norm
+        if heads is not None and isinstance(norm, Tensor) and norm.numel() > 1:
+            norm = norm[heads]
+        return replace(
+            self,
+            q=query(self.q), z_q=query(self.z_q), h_q=query(self.h_q),
+            k=key(self.k), v=key(self.v), z_k=key(self.z_k), h_k=key(self.h_k),
+            bare=None if self.bare is None else key(self.bare),
+            rules=replace(self.rules, **per_head), vis=vis, other=other, key_norm=norm,
+            neighbours=near if isinstance(near, str) else query(near), local=None,
+        )  # fmt: skip
+
+    def head(self, h: int) -> Flock:
+        """One head, without copying anything. What was one tensor stays one (τ_sep and τ_coh, say,
+        whose identity tells that one pass serves both)."""
+        known: dict[int, Tensor] = {}
+
+        def cut(t: Tensor, axis: int) -> Tensor:
+            return known.setdefault(id(t), t.narrow(axis, h, 1))
+
+        def one(t: Any) -> Any:
+            return cut(t, 1) if isinstance(t, Tensor) and t.ndim == 4 and len(t[0]) > 1 else t
+
+        names = ("q", "k", "v", "z_q", "z_k", "h_q", "h_k", "bare", "neighbours")
+        mine: dict[str, Any] = {name: one(getattr(self, name)) for name in names}
+        sizes, other, norm = self.rules.sizes(), self.other, self.key_norm
+        numbers: dict[str, Any] = {
+            name: cut(value, 0)
+            for name, value in vars(self.rules).items()
+            if isinstance(value, Tensor) and value.numel() > 1
+        }
+        if isinstance(other, LowRank):
+            other = LowRank(one(other.left), one(other.right))
+        if isinstance(norm, Tensor) and norm.numel() > 1:
+            norm = cut(norm, 0)
+        if len(sizes) > 1:
+            numbers["k"] = sizes[h]
+        vis = replace(self.vis, mask=one(self.vis.mask))
+        rules = replace(self.rules, **numbers)
+        return replace(self, **mine, rules=rules, vis=vis, other=one(other), key_norm=norm)
+
+    def weights(self, total: Float[Tensor, "B H N M"]) -> Float[Tensor, "B H N M"]:
+        """A from the scores, over V(i)."""
+        normalise = masked_softmax if self.normalise is None else self.normalise
+        return normalise(total, self.vis.visible)
+
+    def without_bad(self) -> tuple[Flock, Bool[Tensor, "B H N"]]:
+        """The flock with every non-finite token set to 0, and the rows that see one.
+
+        0 · NaN is NaN, so a token that nobody may see would still spoil a sum over all keys.
+        """
+        B, H = self.q.shape[:2]
+        bad_q = _bad(self.q, self.z_q, self.h_q).expand(B, H, -1)
+        keys = (self.k, self.v, self.z_k, self.h_k, *([] if self.bare is None else [self.bare]))
+        bad_k = _bad(*keys).expand(B, H, -1)
+        other = self.other
+        if isinstance(other, LowRank):
+            bad_q, bad_k = bad_q | _bad(to_4d(other.left)), bad_k | _bad(to_4d(other.right))
+            finite = (torch.nan_to_num(t, 0, 0, 0) for t in (other.left, other.right))
+            other = LowRank(*finite)
+        elif other is not None and to_4d(other).shape[-2] == 1:
+            bad_k = bad_k | ~torch.isfinite(to_4d(other)).all(-2)
+            other = torch.nan_to_num(other, 0, 0, 0)
+
+        def clean(t: Tensor, bad: Tensor) -> Tensor:
+            bad = bad if t.shape[1] == H else bad.any(1, keepdim=True)
+            return t.masked_fill(bad[..., None], 0)
+
+        flock = replace(
+            self,
+            q=clean(self.q, bad_q), z_q=clean(self.z_q, bad_q), h_q=clean(self.h_q, bad_q),
+            k=clean(self.k, bad_k), v=clean(self.v, bad_k),
+            z_k=clean(self.z_k, bad_k), h_k=clean(self.h_k, bad_k),
+            bare=None if self.bare is None else clean(self.bare, bad_k), other=other,
+        )  # fmt: skip
+        if self.vis.mask is not None:  # a row that sees nothing is 0 whatever it holds
+            bad_q = bad_q & self.vis.sees(torch.ones_like(bad_k))
+        return flock, bad_q | self.vis.sees(bad_k)
+
+
+def _bad(*tensors: Tensor) -> Tensor:
+    """Tokens with a NaN or an infinity in any of these, (B, H or 1, tokens)."""
+    bad = None
+    for t in tensors:
+        here = ~torch.isfinite(t).all(-1)
+        bad = here if bad is None else bad | here
+    assert bad is not None
+    return bad

@@ -1,0 +1,173 @@
+"""The three rules and the numbers they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ascender.common.lazy import lazy
+from ascender.common.validate import check_flag, check_options
+
+Number = float | Tensor
+
+RULES = ("align", "sep", "coh")
+POSITIVE = ("tau_sep", "tau_coh", "kappa", "tau_score")
+CHOICES = {
+    "separation_scope": ("neighbours", "all"),
+    "local_scope": ("visible", "neighbours"),
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The numbers of docs/definition.md, sections 3 and 4: a float, or an (H,) tensor.
+
+    ω weighs a rule (learned), λ ∈ [0, 1] is its schedule's coefficient, α the sharpness of its
+    gate, τ_sep and τ_coh the kernel widths, δ the similarity above which separation acts, κ the
+    crowd at which it acts fully, τ_score the temperature, k the size of a neighbourhood
+    (an int, or one a head).
+    """
+
+    omega_align: Number = 0.1
+    omega_sep: Number = 0.1
+    omega_coh: Number = 0.1
+    alpha_align: Number = 1.0
+    alpha_coh: Number = 1.0
+    tau_sep: Number = 1.0
+    tau_coh: Number = 1.0
+    delta: Number = 0.2
+    kappa: Number = 32.0
+    tau_score: Number = 1.0
+    k: int | Sequence[int] | Tensor = 16
+    lam_align: Number = 1.0
+    lam_sep: Number = 1.0
+    lam_coh: Number = 1.0
+    standardise: bool = True
+    separation_scope: str = "neighbours"
+    local_scope: str = "visible"
+
+    def __new__(cls, *args: Any, **given: Any) -> Rules:
+        check_options("Rules", given, cls.__dataclass_fields__)
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"unknown {name} {getattr(self, name)!r}; expected one of {', '.join(allowed)}"
+                )
+        check_flag("standardise", self.standardise)
+        for name in NUMBERS:
+            self._check_number(name, getattr(self, name))
+        sizes = self.sizes()
+        if not sizes or min(sizes) < 1:
+            raise ValueError(f"k = {min(sizes, default=self.k)}; expected at least 1 neighbour")
+
+    def _check_number(self, name: str, value: Number) -> None:
+        if not isinstance(value, int | float | Tensor):
+            raise TypeError(f"{name} is {value!r}; expected a number or one value a head")
+        if isinstance(value, Tensor):
+            if value.ndim > 1:
+                raise ValueError(
+                    f"{name} has shape {tuple(value.shape)}; expected a float or one value a head"
+                )
+            # A learned number is kept in range by its map; reading it would stall a GPU.
+            if value.requires_grad or value.device.type != "cpu" or torch.compiler.is_compiling():
+                return
+            low, high = (float(value.min()), float(value.max())) if value.numel() else (1.0, 1.0)
+        else:
+            low = high = value
+        if name in POSITIVE and not low > 0:
+            raise ValueError(f"{name} = {low:g}; expected a positive number")
+        if name.startswith("lam_") and not (low >= 0 and high <= 1):
+            raise ValueError(f"{name} = {low if low < 0 else high:g}; expected a number in [0, 1]")
+
+    def at(self, name: str, like: Tensor) -> Number:
+        """The number, shaped to multiply a (B, H, N, ·) tensor of like's kind."""
+        value = getattr(self, name)
+        if not isinstance(value, Tensor) or value.ndim == 0:
+            return value
+        return value.to(device=like.device, dtype=like.dtype).view(-1, 1, 1)
+
+    def strength(self, rule: str, like: Tensor) -> Number:
+        """λω."""
+        lam, omega = self.at(f"lam_{rule}", like), self.at(f"omega_{rule}", like)
+        return omega if isinstance(lam, float) and lam == 1 else lam * omega
+
+    def active(self, rule: str) -> bool:
+        """False where the rule is switched off by a plain 0 (a float, not a learned number)."""
+        return rule in self.on
+
+    @lazy
+    def on(self) -> tuple[str, ...]:
+        """The rules that are active."""
+
+        def off(x: Number) -> bool:
+            return not isinstance(x, Tensor) and x == 0
+
+        pairs = {r: (getattr(self, f"lam_{r}"), getattr(self, f"omega_{r}")) for r in RULES}
+        return tuple(rule for rule, pair in pairs.items() if not any(map(off, pair)))
+
+    @property
+    def needs_neighbours(self) -> bool:
+        """Whether any active rule asks for N_k(i)."""
+        local = self.local_scope == "neighbours" and self.active("coh")
+        return self.active("align") or self.active("sep") or local
+
+    def columns(self, dtype: torch.dtype) -> dict[str, Any]:
+        """Every number as it multiplies rows in numpy: a float, or (H or 1, 1). Kept where that is
+        the memory of the tensors themselves."""
+        kept: tuple[torch.dtype, dict[str, Any]] | None = vars(self).get("_columns")
+        if kept is not None and kept[0] == dtype:
+            return kept[1]
+        found: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS}
+        tensors = {name: t for name, t in found.items() if isinstance(t, Tensor)}
+        for name, t in tensors.items():
+            found[name] = t.detach().to(dtype).numpy().reshape(-1, 1)
+        if all(t.dtype == dtype for t in tensors.values()):
+            object.__setattr__(self, "_columns", (dtype, found))
+        return found
+
+    def sizes(self) -> tuple[int, ...]:
+        """k as a tuple: one entry, or one a head."""
+        if isinstance(self.k, int):
+            return (self.k,)
+        if isinstance(self.k, Tensor):
+            listed = self.k.flatten().tolist()
+        else:
+            one = isinstance(self.k, str) or not isinstance(self.k, Iterable)
+            listed = [self.k] if one else list(self.k)
+        if not all(isinstance(x, int) for x in listed):
+            raise TypeError(f"k = {self.k!r}; expected an int, or one a head")
+        return tuple(listed)
+
+    def one_kernel(self) -> bool:
+        """Whether separation and cohesion share τ, so that one pass serves both."""
+        a, b = self.tau_sep, self.tau_coh
+        if a is b:
+            return True
+        if isinstance(a, Tensor) or isinstance(b, Tensor):
+            return False
+        return a == b
+
+    def check_heads(self, heads: int) -> None:
+        for name in (*NUMBERS, "k"):
+            value = getattr(self, name)
+            n = len(self.sizes()) if name == "k" else value.numel() if _per_head(value) else 1
+            if n not in (1, heads):
+                raise ValueError(f"{name} has {n} values; expected 1 or one a head ({heads})")
+
+
+def _per_head(value: Number) -> bool:
+    return isinstance(value, Tensor) and value.ndim == 1
+
+
+NUMBERS = tuple(
+    f.name
+    for f in fields(Rules)
+    if f.name.startswith(("omega", "alpha", "tau", "lam")) or f.name in ("delta", "kappa")
+)

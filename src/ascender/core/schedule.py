@@ -1,0 +1,239 @@
+"""When the rules and the auxiliary losses come in: λ and α over training.
+
+    ramp(t) = 0 before `start`, then `to` at once (constant), or from 0 up to `to` within `length`:
+    to · x (linear)    to · (1 − cos πx)/2 (cosine)    x = min(1, (t − start)/length)
+
+`start` and `length` are fractions of the training where they are floats and steps where they are
+ints. Before its start a λ is exactly 0, so the rule is inactive and costs nothing. Laws: a ramp
+never falls and stays in [0, to]; a schedule saved and resumed says what it would have said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from torch import nn
+
+from ascender.core.rules import RULES
+
+SHAPES = ("constant", "linear", "cosine")
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A number that comes in: 0, then `to`.
+
+    >>> [Ramp(0.25, 0.5).at(step, 8) for step in range(8)]
+    [0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
+    >>> [Ramp(start=3, shape="constant", to=0.5).at(step, 8) for step in (2, 3)]
+    [0.0, 0.5]
+    """
+
+    start: float = 0.0
+    length: float = 0.0
+    shape: str = "linear"
+    to: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.shape not in SHAPES:
+            raise ValueError(f"unknown shape {self.shape!r}; expected one of {', '.join(SHAPES)}")
+        for name in ("start", "length"):
+            t = getattr(self, name)
+            if isinstance(t, bool) or not isinstance(t, int | float):
+                raise TypeError(f"{name} is {t!r}; expected a fraction (float) or steps (int)")
+            if not (t >= 0 and (isinstance(t, int) or t <= 1)):
+                raise ValueError(f"{name} = {t!r}; expected a fraction in [0, 1] or an int ≥ 0")
+        if not 0 <= self.to <= 1:
+            raise ValueError(f"to = {self.to!r}; expected a number in [0, 1]")
+
+    def at(self, step: int, total: int) -> float:
+        """The number at a step of `total`."""
+        _check_step(step, total)
+        start, length = (_steps(t, total) for t in (self.start, self.length))
+        if step < start:
+            return 0.0
+        if self.shape == "constant" or step >= start + length:
+            return float(self.to)
+        x = (step - start) / length
+        return self.to * (x if self.shape == "linear" else (1 - math.cos(math.pi * x)) / 2)
+
+
+def _steps(t: float, total: int) -> float:
+    """An int is steps; a float a fraction of them, without the rounding of 0.07 · 100."""
+    return t if isinstance(t, int) else round(t * total, 6)
+
+
+def _check_step(step: int, total: int) -> None:
+    if total < 1:
+        raise ValueError(f"total = {total}; expected at least 1 step")
+    if step < 0:
+        raise ValueError(f"step = {step}; expected a step ≥ 0")
+
+
+SHORT = Ramp(0.0, 0.02)
+LATE = Ramp(0.15, 0.02)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """λ of each rule over training. By default alignment and cohesion come in at once, over the
+    first 2% of the steps, and separation after 15%.
+
+    >>> Schedule.default().lam(step=100, total=1000)
+    {'align': 1.0, 'sep': 0.0, 'coh': 1.0}
+    """
+
+    align: Ramp = SHORT
+    sep: Ramp = LATE
+    coh: Ramp = SHORT
+
+    @staticmethod
+    def default() -> Schedule:
+        """Alignment and cohesion at once, separation after warm-up."""
+        return Schedule()
+
+    @staticmethod
+    def constant(align: float = 1.0, sep: float = 1.0, coh: float = 1.0) -> Schedule:
+        """The same from the first step to the last."""
+        return Schedule(*(Ramp(shape="constant", to=to) for to in (align, sep, coh)))
+
+    def lam(self, step: int, total: int) -> dict[str, float]:
+        """λ_align, λ_sep and λ_coh at a step of `total`."""
+        return {rule: getattr(self, rule).at(step, total) for rule in RULES}
+
+    def apply(self, model: nn.Module, step: int, total: int) -> dict[str, float]:
+        """Set them in every layer of the model that has them; returns them."""
+        return set_lam(model, self.lam(step, total))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Itself, in what JSON can say."""
+        return {"kind": "schedule", **asdict(self)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """A schedule is a value and does not change, so this only checks that it is the one that
+        was saved; `restore` makes the saved one."""
+        saved = restore(state)
+        if saved != self:
+            raise ValueError(f"the state is of {saved}; expected {self}, or use restore(state)")
+
+
+@dataclass
+class Adaptive:
+    """Task-adaptive: λ_sep rises only while the validation loss falls.
+
+        λ_sep(t) = min( schedule.sep(t), rise · (reports since then with a new lowest loss) )
+
+    The schedule says when separation may begin and how far it may have come; the task says how
+    far it does. The first loss reported is only remembered, as are those before separation may
+    begin. λ_align and λ_coh are the schedule's.
+
+    >>> adaptive, seen = Adaptive(rise=0.25), []
+    >>> for step, loss in [(100, 4.0), (200, 3.0), (300, 3.5), (400, 2.0)]:
+    ...     adaptive.report(loss, step, total=1000)
+    ...     seen.append(adaptive.lam(step, total=1000)["sep"])
+    >>> seen
+    [0.0, 0.25, 0.25, 0.5]
+    """
+
+    schedule: Schedule = field(default_factory=Schedule)
+    rise: float = 0.1
+    best: float | None = None
+    rises: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rise <= 1:
+            raise ValueError(f"rise = {self.rise!r}; expected a number in (0, 1]")
+
+    def report(self, loss: float, step: int, total: int) -> None:
+        """A validation loss at a step. NaN and infinity say nothing."""
+        may = self.schedule.sep.at(step, total) > 0
+        if not math.isfinite(loss) or (self.best is not None and loss >= self.best):
+            return
+        self.rises += may and self.best is not None
+        self.best = float(loss)
+
+    def lam(self, step: int, total: int) -> dict[str, float]:
+        """λ_align, λ_sep and λ_coh at a step of `total`."""
+        lam = self.schedule.lam(step, total)
+        return {**lam, "sep": min(lam["sep"], self.rise * self.rises)}
+
+    def apply(self, model: nn.Module, step: int, total: int) -> dict[str, float]:
+        """Set them in every layer of the model that has them; returns them."""
+        return set_lam(model, self.lam(step, total))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Itself and what it has seen, in what JSON can say."""
+        own = {"rise": self.rise, "best": self.best, "rises": self.rises}
+        return {"kind": "adaptive", "schedule": self.schedule.state_dict(), **own}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the state was saved."""
+        saved = restore(state)
+        if not isinstance(saved, Adaptive):
+            raise ValueError(f"the state is of {saved}; expected that of an Adaptive")
+        for f in fields(self):
+            setattr(self, f.name, getattr(saved, f.name))
+
+
+def restore(state: Mapping[str, Any]) -> Schedule | Adaptive:
+    """The schedule of a state_dict."""
+    rest = {name: value for name, value in state.items() if name != "kind"}
+    if state.get("kind") == "schedule":
+        return Schedule(**{rule: Ramp(**rest[rule]) for rule in RULES})
+    if state.get("kind") == "adaptive":
+        schedule = restore(rest.pop("schedule"))
+        assert isinstance(schedule, Schedule)
+        return Adaptive(schedule, **rest)
+    raise ValueError(f"unknown kind {state.get('kind')!r}; expected one of schedule, adaptive")
+
+
+def get_lam(model: nn.Module) -> dict[str, float]:
+    """The λ's of the first layer that has any, which a schedule gives to all."""
+    layer = next((layer for layer in model.modules() if hasattr(layer, "lam_sep")), None)
+    return {} if layer is None else {rule: getattr(layer, f"lam_{rule}") for rule in RULES}
+
+
+def set_lam(model: nn.Module, lam: Mapping[str, float]) -> dict[str, float]:
+    """Give every layer that has λ's these. A model without any is left as it is."""
+    for rule, value in lam.items():
+        if rule not in RULES:
+            raise ValueError(f"unknown rule {rule!r}; expected one of {', '.join(RULES)}")
+        if not 0 <= value <= 1:
+            raise ValueError(f"lam_{rule} = {value!r}; expected a number in [0, 1]")
+    for layer in model.modules():
+        for rule, value in lam.items():
+            if hasattr(layer, f"lam_{rule}"):
+                setattr(layer, f"lam_{rule}", float(value))
+    return dict(lam)
+
+
+@dataclass(frozen=True)
+class LossWeights:
+    """α of each auxiliary loss, 0 by default; they come in with a ramp, after warm-up.
+
+    >>> LossWeights(coh=0.5).at(step=10, total=100).coh, LossWeights(coh=0.5).at(15, 100).coh
+    (0.0, 0.5)
+    >>> bool(LossWeights())
+    False
+    """
+
+    align: float = 0.0
+    sep: float = 0.0
+    coh: float = 0.0
+    when: Ramp = Ramp(0.15, shape="constant")
+
+    def __post_init__(self) -> None:
+        for rule in RULES:
+            if not 0 <= getattr(self, rule) < math.inf:
+                raise ValueError(f"{rule} = {getattr(self, rule)!r}; expected a number ≥ 0")
+
+    def at(self, step: int, total: int) -> LossWeights:
+        """The weights at a step of `total`."""
+        now = self.when.at(step, total)
+        return LossWeights(now * self.align, now * self.sep, now * self.coh, when=Ramp())
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, rule) for rule in RULES)

@@ -1,0 +1,153 @@
+"""Who may look at whom.
+
+    p(i) = i + (M − N)                       the key position of query i
+    V(i) = { j : every mask allows j }       causal: j ≤ p(i)
+                                             window: |p(i) − j| ≤ w, or j < g, or p(i) < g
+    P(i) = V(i) \\ {p(i)}                     the flockmates; in cross-attention P(i) = V(i)
+
+Everything downstream asks this object; nothing else in the package knows about masks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from ascender.common.lazy import lazy
+
+CHUNK = 256  # rows of V written out at once
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """p and j are positions: (N,) and (M,), or with leading axes that broadcast (blocks)."""
+
+    p: Int[Tensor, "... N"]
+    j: Int[Tensor, "... M"]
+    causal: bool = False
+    window: int | None = None
+    n_global: int = 0
+    mask: Bool[Tensor, "#B #H #N M"] | None = None  # each of b, h, n is full or 1
+    cross: bool = False
+
+    @staticmethod
+    def of(N: int, M: int, *, device: torch.device | str = "cpu", **kinds) -> Visibility:  # type: ignore[no-untyped-def]
+        """The usual case: keys 0 … M−1, queries at their tail."""
+        j = torch.arange(M, device=device)
+        offset = 0 if kinds.get("cross") else M - N
+        return Visibility(torch.arange(offset, offset + N, device=device), j, **kinds)
+
+    @property
+    def N(self) -> int:
+        return self.p.shape[-1]
+
+    @property
+    def M(self) -> int:
+        return self.j.shape[-1]
+
+    @property
+    def by_key_only(self) -> bool:
+        """True where the mask is padding: the same for every query."""
+        return self.mask is None or self.mask.shape[-2] == 1
+
+    def _structure(self, p: Tensor, j: Tensor) -> Tensor | None:
+        """Causal and window as arithmetic on positions; None where neither restricts."""
+        seen = None
+        if self.causal:
+            seen = j <= p
+        if self.window is not None:
+            near = (p - j).abs() <= self.window
+            if self.n_global:
+                near = near | (j < self.n_global) | (p < self.n_global)
+            seen = near if seen is None else seen & near
+        return seen
+
+    @lazy
+    def visible(self) -> Bool[Tensor, "... N M"]:
+        """V as a matrix, (b, h, N, M) with b and h possibly 1."""
+        seen = self._structure(self.p[..., :, None], self.j[..., None, :])
+        if seen is None:
+            seen = torch.ones(self.N, self.M, dtype=torch.bool, device=self.p.device)
+        if self.mask is not None:
+            seen = seen & self.mask
+        return seen.reshape((1,) * (4 - seen.ndim) + seen.shape) if seen.ndim < 4 else seen
+
+    @lazy
+    def count(self) -> Int[Tensor, "#B #H #N 1"]:
+        """|V(i)|, (b, h, N or 1, 1): from running sums over the keys, which stand in order; only
+        a mask that differs by query is looked at row by row, in chunks."""
+        if self.p.ndim > 1 or self.j.ndim > 1:
+            return self.visible.sum(-1, keepdim=True)
+        if not self.by_key_only:
+            chunks = (self.rows(slice(a, a + CHUNK)) for a in range(0, self.N, CHUNK))
+            return torch.cat([rows.visible.sum(-1, keepdim=True) for rows in chunks], -2)
+        if self.mask is None:
+            before = torch.arange(self.M + 1, device=self.j.device).view(1, 1, -1)
+        else:
+            before = F.pad(self.mask.squeeze(-2).cumsum(-1), (1, 0))
+
+        def upto(place: Tensor) -> Tensor:
+            """How many of the keys that the mask allows stand at j ≤ place."""
+            return before[..., torch.searchsorted(self.j, place, right=True)].unsqueeze(-1)
+
+        if self.window is None:
+            return upto(self.p) if self.causal else before[..., -1:, None]
+        p, w, g = self.p, self.window, self.n_global
+        last = p if self.causal else self.j[-1].expand_as(p)
+        first = torch.where(p < g, g, (p - w).clamp_min(g))  # the globals are counted apart
+        end = torch.where(p < g, last, torch.minimum(p + w, last)).clamp_min(g - 1)
+        return upto(end) - upto(first - 1) + upto(last.clamp_max(g - 1))
+
+    @lazy
+    def flockmates(self) -> Bool[Tensor, "... N M"]:
+        """P as a matrix."""
+        if self.cross:
+            return self.visible
+        return self.visible & (self.p[..., :, None] != self.j[..., None, :])
+
+    @lazy
+    def own(self) -> Int[Tensor, "N"]:
+        """The index among the keys of each query itself."""
+        return torch.searchsorted(self.j, self.p)
+
+    @lazy
+    def self_visible(self) -> Bool[Tensor, "#B #H N"]:
+        """Whether i is in V(i); without any N×M."""
+        if self.cross:
+            return torch.zeros(1, 1, self.N, dtype=torch.bool, device=self.p.device)
+        if self.mask is None:
+            return torch.ones(1, 1, self.N, dtype=torch.bool, device=self.p.device)
+        rows, own = self.mask.expand(-1, -1, self.N, -1), self.own.view(1, 1, -1, 1)
+        return rows.gather(-1, own.expand(*rows.shape[:2], -1, -1)).squeeze(-1)
+
+    def allows(self, index: Int[Tensor, "#B #H N K"]) -> Bool[Tensor, "#B #H N K"]:
+        """Which of the listed keys are in P(i); −1 and indices past M are not."""
+        inside = (index >= 0) & (index < self.M)
+        safe = index.clamp(0, self.M - 1)
+        j, p = self.j[safe], self.p.view(1, 1, -1, 1)
+        seen = self._structure(p, j)
+        allowed = inside if seen is None else inside & seen
+        if self.mask is not None:
+            b, h = index.shape[0], max(index.shape[1], self.mask.shape[1])
+            rows = self.mask.expand(b, h, self.N, -1)
+            allowed = allowed & rows.gather(-1, safe.expand(b, h, -1, -1))
+        return allowed if self.cross else allowed & (j != p)
+
+    def rows(self, which: Tensor | slice) -> Visibility:
+        """The same keys, some of the queries."""
+        mask = self.mask
+        if mask is not None and mask.shape[-2] != 1:
+            mask = mask[..., which, :]
+        return replace(self, p=self.p[which], mask=mask)
+
+    def sees(self, keys: Bool[Tensor, "B H M"], chunk: int = CHUNK) -> Bool[Tensor, "B H N"]:
+        """Whether row i sees any of the marked keys (in chunks of rows)."""
+        parts = []
+        for a in range(0, self.N, chunk):
+            rows = self.rows(slice(a, a + chunk))
+            parts.append((rows.visible & keys[..., None, :]).any(-1))
+        return torch.cat(parts, -1)

@@ -1,0 +1,170 @@
+"""Passes over one input: as the model is, and with rules muted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ascender.core.rules import RULES
+from ascender.insight.capture import Layer, has_rules, muted, watching
+from ascender.insight.page.data import layer_data, numbers
+from ascender.insight.page.display import shown
+from ascender.insight.page.inputs import Input, piece, tells_next, to
+from ascender.insight.page.memory import check_memory
+from ascender.insight.page.outcome import outcome, said
+from ascender.insight.page.pack import Blobs
+from ascender.insight.page.plane import Planes
+from ascender.insight.page.pooling import Pooling
+from ascender.tasks import Display
+
+KEPT = 3_000_000  # weights of muted passes that are written out; of more, only how far they move
+MUTED: dict[str, tuple[str, ...]] = {**{rule: (rule,) for rule in RULES}, "all": RULES}
+
+
+@torch.no_grad()
+def passing(model: nn.Module, inputs: dict[str, Any], take: Callable[[Layer], None]) -> Any:
+    """The output of one pass; every layer is handed on as soon as it is known, so that only one
+    is in memory."""
+    was = model.training
+    model.eval()
+    with watching(model) as layers:
+
+        def drain(*_: Any) -> None:
+            while layers:
+                take(layers.pop(0))
+
+        hooks = [module.register_forward_hook(drain) for module in model.modules()]
+        try:
+            output = model(**inputs)
+            drain()
+        finally:
+            for hook in hooks:
+                hook.remove()
+            model.train(was)
+    return output
+
+
+def collect_page_data(
+    name: str, model: Any, tokenizer: Any, what: Input, blobs: Blobs, most: int = 512,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:  # fmt: skip
+    """Everything that the page shows of one model."""
+    N = len(what.tokens)
+    pooling = Pooling.fitting(N, most)
+    check_memory(name, model, pooling)
+    inputs = to(next(model.parameters()).device, what.inputs)
+    kind = getattr(model, "config", None)
+    seen = _Seen(N, pooling, blobs, bool(getattr(kind, "is_encoder_decoder", False)))
+    say(f"{name}: {N} tokens")
+    runs = {"as_is": said(passing(model, inputs, seen.take), pooling.lasts)}
+    if not seen.layers:
+        raise ValueError(f"{name} has no self-attention over the {N} tokens; expected at least one")
+    mutes: dict[str, Any] = {}
+    if has_rules(model) and seen.ruled:
+        for label, rules in MUTED.items():
+            say(f"{name}: without {', '.join(rules)}")
+            changed = _Changed(seen, len(MUTED), blobs)
+            with muted(model, *rules):
+                runs[f"no_{label}"] = said(passing(model, inputs, changed.take), pooling.lasts)
+            mutes[label] = changed.data
+    meant = what.meant
+    if meant is not None and len(meant) == N:
+        meant = [meant[i] for i in pooling.lasts]
+    names = _names(model, tokenizer, what.display)
+    said_of = outcome(runs, names, tells_next(model), meant)
+    return {
+        "name": name, "tokens": pooling.labels(what.tokens), "of": N, "pool": pooling.size,
+        "remarks": [*what.remarks, *seen.remarks(model)],
+        "rules": seen.ruled, "layers": seen.layers, "flock": seen.planes.data(blobs),
+        "mutes": mutes, "outcome": said_of, **shown(what.display, pooling, blobs),
+    }  # fmt: skip
+
+
+class _Seen:
+    """The layers of the first pass, packed one by one."""
+
+    def __init__(self, N: int, pooling: Pooling, blobs: Blobs, pair: bool = False) -> None:
+        self.N, self.pooling, self.blobs, self.pair = N, pooling, blobs, pair
+        self.planes = Planes(pooling)
+        self.layers: list[dict[str, Any]] = []
+        self.weights: list[np.ndarray] = []
+        self.skipped = 0
+        self.ruled = False
+
+    def fits(self, layer: Layer) -> bool:
+        """Over these tokens alone: what a decoder writes may be as long as what was read."""
+        elsewhere = "cross" in layer.name or (self.pair and "decoder" in layer.name)
+        return tuple(layer.parts.weights.shape[2:]) == (self.N, self.N) and not elsewhere
+
+    def share(self, layer: Layer) -> np.ndarray:
+        A = numbers(layer.parts.weights[0])
+        return np.stack([self.pooling.share(x) for x in A]).astype(np.float32)
+
+    def take(self, layer: Layer) -> None:
+        if not self.fits(layer):
+            self.skipped += 1
+            return
+        self.layers.append(layer_data(layer, self.pooling, self.blobs))
+        self.planes.add(layer.geometry)
+        self.weights.append(self.share(layer))
+        self.ruled |= layer.geometry is not None
+
+    def remarks(self, model: nn.Module) -> list[tuple[str, dict[str, Any]]]:
+        found: list[tuple[str, dict[str, Any]]] = []
+        if self.pooling.size > 1:
+            found.append(("pooled", {"of": self.N, "size": self.pooling.size,
+                                     "blocks": len(self.pooling.starts)}))  # fmt: skip
+        if self.skipped:
+            found.append(("skipped", {"n": self.skipped}))
+        if not self.ruled:
+            found.append(("plain", {"kind": type(model).__name__}))
+        return found
+
+
+class _Changed:
+    """The weights of a muted pass: how far every row moves, ½ Σ_j |A'_ij − A_ij|, and A' itself
+    where that is not too much."""
+
+    def __init__(self, seen: _Seen, passes: int, blobs: Blobs) -> None:
+        self.seen, self.blobs, self.at = seen, blobs, 0
+        self.whole = passes * sum(A.size for A in seen.weights) <= KEPT
+        self.data: list[list[dict[str, Any]]] = []
+
+    def take(self, layer: Layer) -> None:
+        if not self.seen.fits(layer):
+            return
+        before, after = self.seen.weights[self.at], self.seen.share(layer)
+        moved = np.abs(after - before).sum(-1) / 2
+        self.at += 1
+        self.data.append([
+            {"moved": self.blobs.put(moved[h], "f4")}
+            | ({"weights": self.blobs.put(after[h].astype(np.float64), "i2")} if self.whole else {})
+            for h in range(len(after))
+        ])  # fmt: skip
+
+
+def _names(model: Any, tokenizer: Any, display: Display) -> Callable[[int], str]:
+    """What a class of the output is called: by the task, a token, or the config's label."""
+    config = getattr(model, "config", None)
+    labels: dict[int, str] = getattr(config, "id2label", None) or {}
+    words = _tells_tokens(model) and tokenizer is not None
+
+    def name(c: int) -> str:
+        if c < len(display.classes):
+            return display.classes[c]
+        if words:
+            return piece(tokenizer, tokenizer.convert_ids_to_tokens(c))
+        label = str(labels.get(c, c))
+        return str(c) if label == f"LABEL_{c}" else label
+
+    return name
+
+
+def _tells_tokens(model: Any) -> bool:
+    """Whether its classes are tokens: it has a head over its vocabulary."""
+    head = getattr(model, "get_output_embeddings", lambda: None)()
+    return head is not None or type(model).__name__.endswith("LM")

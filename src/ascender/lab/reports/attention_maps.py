@@ -1,0 +1,124 @@
+"""Figure 1: one attention of a trained model, taken apart on a test example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ascender.core.combine import Parts
+from ascender.core.rules import RULES
+from ascender.insight import load
+from ascender.lab.judge import Record
+from ascender.lab.reports.drawing import PAGE, Words
+from ascender.lab.reports.suite_results import SuiteResults, omega
+from ascender.train.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+else:  # imported only by the functions that draw
+    Figure = Any
+
+TERMS = ("base", *RULES, "total", "weights")
+MOST = 96  # tokens drawn; of a longer example the first ones
+NAMED = 16  # tokens that still have room for their names
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Terms (N, M) of one head, and where they are from; layer and head from 0."""
+
+    task: str
+    variant: str
+    seed: int
+    key: str
+    layer: int
+    head: int
+    terms: dict[str, np.ndarray]
+    tokens: tuple[str, ...]
+
+
+def maps(study: SuiteResults, data_dir: str | None = None) -> Maps:
+    """Of the first trial with rules whose model is here; the first test example."""
+    name, records = study.ruled(), study.source.records
+    chosen = [r for r in records if r["run"]["variant"] == name and omega(r)]
+    here = [r for r in chosen if study.source.model(r["key"]).is_dir()]
+    if not here:
+        raise FileNotFoundError("no folder of a model")
+    return _taken_apart(here[0], study, data_dir)
+
+
+def _taken_apart(record: Record, study: SuiteResults, data_dir: str | None) -> Maps:
+    run = Run(**record["run"])
+    task = run.make_task(data_dir)
+    model = load(study.source.model(record["key"]), say=lambda line: None).model
+    batch = next(iter(task.held("test", 1)))
+    with torch.no_grad():
+        found = model(**task.inputs(batch), labels=batch.labels, output_parts=True)
+    layers: tuple[Parts, ...] = getattr(found, "parts", None) or found.encoder_parts
+    real = _real(batch.inputs.get("attention_mask"))
+    moved = torch.stack([
+        sum((getattr(p, rule)[0].abs().mean((-1, -2)) for rule in RULES), torch.zeros(()))
+        for p in layers
+    ])  # fmt: skip
+    layer, head = divmod(int(moved.argmax()), moved.shape[1])
+    parts = layers[layer]
+    terms = {t: _cut(getattr(parts, t), head, real) for t in TERMS}
+    seen = _tokens(task.tokenizer, batch.inputs.get("input_ids"), len(terms["base"]))
+    return Maps(run.task, run.variant, run.seed, record["key"], layer, head, terms, seen)
+
+
+def _real(mask: Tensor | None) -> int:
+    return MOST if mask is None else min(MOST, int(mask[0].sum()))
+
+
+def _cut(term: Tensor, head: int, n: int) -> np.ndarray:
+    one = term[0, head if term.shape[1] > 1 else 0, :n, :n]
+    return one.double().numpy()
+
+
+def _tokens(tokenizer: Any, ids: Tensor | None, n: int) -> tuple[str, ...]:
+    if tokenizer is None or ids is None or n > NAMED:
+        return ()
+    return tuple(str(tokenizer.decode([i])).replace(" ", "␣") for i in ids[0, :n].tolist())
+
+
+def draw(found: Maps, say: Words) -> Figure:
+    """Three terms above, one and the sum and the weights below."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(PAGE, 4.6), layout="constrained", facecolor="w")
+    axes = figure.subplots(2, 3)
+    scores = [found.terms[t] for t in TERMS[:-1]]
+    top = max(float(np.abs(m).max()) for m in scores) or 1.0
+    signs = ("", "+ ", "+ ", "+ ", "= ", "→ ")
+    images = {}
+    for axis, term, sign in zip(axes.flat, TERMS, signs, strict=True):
+        how: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -top, "vmax": top}
+        if term == "weights":
+            how = {"cmap": "YlGnBu"}
+        images[term] = axis.imshow(found.terms[term], interpolation="nearest", **how)
+        axis.set_title(sign + say(term), loc="left", weight="bold")
+        _ticks(axis, found.tokens)
+        axis.spines[:].set_visible(False)
+    for axis in axes[1]:
+        axis.set_xlabel(say("key"))
+    for axis in axes[:, 0]:
+        axis.set_ylabel(say("query"))
+    for term, place, label in (("base", axes[0], "score"), ("weights", axes[1], "weights")):
+        bar = figure.colorbar(images[term], ax=list(place), shrink=0.85, aspect=18, pad=0.015)
+        bar.set_label(say(label))
+        bar.outline.set_visible(False)
+    return figure
+
+
+def _ticks(axis: Any, tokens: tuple[str, ...]) -> None:
+    axis.tick_params(length=2)
+    if tokens:
+        long = max(map(len, tokens)) > 2
+        turned = {"rotation": 60, "ha": "right"} if long else {}
+        axis.set_xticks(range(len(tokens)), tokens, **turned)
+        axis.set_yticks(range(len(tokens)), tokens)

@@ -1,0 +1,140 @@
+"""What a report is made of: the sheet of a suite and the records of its trials.
+
+    DIR/suite.json, DIR/trials/KEY/record.json     a store, as the lab leaves it
+    DIR/rows.jsonl, DIR/scores.json                what an earlier report wrote: no checkpoints
+
+Both give the same tables; in a folder that has both, a trial's own record counts.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from ascender.common.files import Kind, made_of, plain_name, read_json
+from ascender.lab.costs import FILE, Cost
+from ascender.lab.costs import read as measured
+from ascender.lab.judge import Record
+from ascender.lab.store import ROWS, SCORES, SHEET, TRIALS, WROTE, Store
+from ascender.lab.suite import Suite
+from ascender.lab.verdict import DecisionRule
+from ascender.train.folder import MODEL
+
+OF_SHEET: dict[str, Kind] = {
+    "name": str, "claim": str, "baseline": str, "rule": dict, "trials": list,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a suite says, without its runs.
+
+    fixed      when the rule was written down beside the trials; "" where nobody knows
+    given      whether there was a suite at all: else the usual rule stands in
+    changed    whether a suite was given that judges otherwise than the one that was run
+    """
+
+    name: str
+    claim: str = ""
+    claim_ko: str = ""
+    key: str = ""
+    baseline: str = "vanilla"
+    rule: DecisionRule = field(default_factory=DecisionRule)
+    goals: Mapping[str, float] = field(default_factory=dict)
+    against: Mapping[str, str] = field(default_factory=dict)
+    trials: tuple[str, ...] = ()
+    tuning: bool = False
+    fixed: str = ""
+    given: bool = True
+    changed: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """A sheet, its records, what went wrong, by the keys of the trials, and measured costs."""
+
+    sheet: Sheet
+    records: tuple[Record, ...]
+    failures: Mapping[str, Sequence[str]]
+    folder: Path
+    costs: Sequence[Cost] = ()
+
+    @property
+    def missing(self) -> list[str]:
+        """Keys of trials that the suite names and that have no record."""
+        there = {r["key"] for r in self.records}
+        return [key for key in self.sheet.trials if key not in there]
+
+    def model(self, key: str) -> Path:
+        """Where a trial's model is, in a store."""
+        return Store(self.folder).place(key) / MODEL
+
+
+class NoTrial(ValueError):
+    """A suite of which nothing is finished yet."""
+
+
+def read(
+    folder: Path, suite: Suite | None = None, say: Callable[[str], None] = warnings.warn
+) -> Source:
+    """From a store, or from the rows of an earlier report."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder; expected one of `ascender lab run --out`")
+    if not (folder / ROWS).exists() and not (folder / SHEET).exists():
+        raise FileNotFoundError(f"{folder} has neither {SHEET} nor {ROWS}; expected one of them")
+    sheet, failures = _sheet(folder, suite)
+    store = Store(folder, say)
+    keys = sheet.trials or tuple(store.rows)
+    records = [r for r in map(store.record, keys) if r is not None]
+    if (folder / TRIALS).exists():
+        failures = {key: f for key in keys if (f := store.failures(key))}
+    if not records:
+        raise NoTrial(f"{folder} has no finished trial of {sheet.name!r}; expected at least one")
+    return Source(sheet, tuple(records), failures, folder, measured(folder)[0])
+
+
+def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str]]]:
+    path = folder / SHEET
+    there = read_json(path, WROTE, **OF_SHEET) if path.exists() else {}
+    failures = there.pop("failures", {})
+    if "name" in there:
+        plain_name(f"name in {path}", there["name"])
+    known = {f.name: there[f.name] for f in fields(Sheet) if f.name in there}
+    if known:
+        rule = made_of(DecisionRule, there["rule"], path, WROTE)
+        known |= {"rule": rule, "trials": tuple(map(str, there["trials"]))}
+    ran = Sheet(**known) if known else None
+    if suite is None:
+        return ran or Sheet(folder.resolve().name, given=False), failures
+    judged = (suite.rule, suite.baseline, dict(suite.goals), dict(suite.against))
+    before = ran and (ran.rule, ran.baseline, dict(ran.goals), dict(ran.against))
+    same = before == judged
+    made = Sheet(
+        suite.name, suite.claim, suite.claim_ko, suite.key, suite.baseline, suite.rule,
+        dict(suite.goals), dict(suite.against), tuple(run.key for run in suite.runs),
+        suite.tuning,
+        fixed=ran.fixed if ran and same else "", changed=ran is not None and not same,
+    )  # fmt: skip
+    return made, failures
+
+
+def raw(source: Source) -> dict[str, str]:
+    """rows.jsonl, scores.json, suite.json (and costs.json): enough to make the report again."""
+    rows = [
+        {**r, "test": {k: v for k, v in r["test"].items() if k != "scores"}} for r in source.records
+    ]
+    scores = {r["key"]: r["test"].get("scores", []) for r in source.records}
+    sheet = {k: v for k, v in asdict(source.sheet).items() if k not in ("given", "changed")}
+    made = {
+        ROWS: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows),
+        SCORES: json.dumps(scores),
+    }
+    if source.sheet.given:
+        text = json.dumps({**sheet, "failures": source.failures}, ensure_ascii=False, indent=1)
+        made[SHEET] = text
+    if source.costs:
+        made[FILE] = (source.folder / FILE).read_text(encoding="utf-8")
+    return made

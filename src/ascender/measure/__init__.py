@@ -1,0 +1,1 @@
+"""FLOPs, memory and time of a call."""

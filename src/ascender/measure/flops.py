@@ -1,0 +1,240 @@
+"""FLOPs: counted on the operators that run, and by formula for what is too long to run again.
+
+A multiply and an add are two. Counted are products: of matrices, inside flash kernels, and over
+index lists. Exponentials, comparisons (top-k) and element by element arithmetic are not.
+
+    stock     2 products a pair of tokens:  q·k and p·v             4 · pairs · d · H
+    backward  of a flash pass 5 products for its 2 (scores made again), of a stored one 4
+
+Law: formula(problem) = count(call), to the last product (tests/measure/test_flops.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from ascender.core import neighbours
+from ascender.core.backends import flash_narrow_values
+from ascender.core.backends.folded import CHUNK, LONG
+from ascender.core.backends.windowed import Blocks
+from ascender.core.visibility import Visibility
+
+FLASH, STORED = 3.5, 3.0  # forward + backward, × forward
+Shape = Sequence[int]
+
+
+def count(call: Callable[[], object]) -> int:
+    """FLOPs of call(), counted on the operators that it runs, backward too if it runs one.
+    Torch's own counter takes the CPU's flash kernel, index lists, products that are added in
+    place and products with vectors for 0; this one does not.
+
+    >>> q = torch.zeros(1, 2, 3, 5)
+    >>> count(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q))
+    360
+    """
+    with FlopCounterMode(display=False, custom_mapping=_OPERATORS) as counter:
+        call()
+    return int(counter.get_total_flops())
+
+
+def _pairs(q: Shape, k: Shape, causal: bool) -> int:
+    seen = sum(min(i + 1, k[-2]) for i in range(q[-2])) if causal else q[-2] * k[-2]
+    return q[0] * q[1] * seen
+
+
+def _flash(q: Shape, k: Shape, v: Shape, dropout: float = 0, causal: bool = False, **_: Any) -> int:
+    return 2 * _pairs(q, k, causal) * (q[-1] + v[-1])
+
+
+def _flash_backward(
+    grad: Shape, q: Shape, k: Shape, v: Shape, out: Shape, lse: Shape, dropout: float,
+    causal: bool, **_: Any,
+) -> int:  # fmt: skip
+    return 2 * _pairs(q, k, causal) * (3 * q[-1] + 2 * v[-1])
+
+
+def _added(c: Shape, a: Shape, b: Shape, *_: Any, **__: Any) -> int:
+    """c + a b; b may be a vector."""
+    return 2 * prod(a) * (b[-1] if len(b) > 1 else 1)
+
+
+def _vector(a: Shape, b: Shape, *_: Any, **__: Any) -> int:
+    """A matrix or a vector times a vector."""
+    return 2 * prod(a)
+
+
+def _bag(y: Shape, index: Shape, *_: Any, **__: Any) -> int:
+    return 2 * index[0] * y[-1]
+
+
+def _sampled(pattern: Tensor, x: Tensor, *_: Any, **__: Any) -> int:
+    return 2 * pattern.values().numel() * x.shape[-1]
+
+
+setattr(_sampled, "_get_raw", True)  # noqa: B010 (the tensors themselves, not their shapes)
+_aten = torch.ops.aten
+_OPERATORS: dict[Any, Callable[..., int]] = {
+    _aten._scaled_dot_product_flash_attention_for_cpu: _flash,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward: _flash_backward,
+    _aten._embedding_bag: _bag,
+    _aten._embedding_bag_forward_only: _bag,
+    _aten.sparse_sampled_addmm: _sampled,
+    **dict.fromkeys((_aten.addmm_, _aten.baddbmm_, _aten.addbmm, _aten.addbmm_), _added),
+    **dict.fromkeys((_aten.addmv, _aten.addmv_), _added),
+    **dict.fromkeys((_aten.mv, _aten.dot), _vector),
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The sizes of one attention call."""
+
+    n: int
+    causal: bool = False
+    H: int = 4
+    d: int = 64
+    d_z: int = 15
+    d_a: int = 16
+    k: int = 16
+    window: int = 128
+
+    @property
+    def pairs(self) -> int:
+        """Pairs (i, j ∈ V(i)) without a window."""
+        return self.n * (self.n + 1) // 2 if self.causal else self.n * self.n
+
+    @property
+    def window_pairs(self) -> int:
+        """Pairs that the blocks of the windowed backend look at, edges and padding included."""
+        vis = Visibility.of(self.n, self.n, causal=self.causal, window=self.window)
+        blocks = Blocks(vis, torch.float32)
+        return blocks.C * blocks.L * blocks.span
+
+    @property
+    def searched_pairs(self) -> int:
+        """Pairs that top-k looks at: chunks of rows, causal ones without the keys after them."""
+        step, total = max(1, neighbours.CHUNK // self.n), 0
+        for a in range(0, self.n, step):
+            b = min(self.n, a + step)
+            total += (b - a) * (b if self.causal else self.n)
+        return total
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to call asc_attention. shared: one geometry for all heads, and QK-norm."""
+
+    backend: str = "folded"
+    windowed: bool = False
+    shared: bool = False
+    two_tau: bool = True
+    reuse: bool = False
+    local: bool = False
+
+
+def stock(p: Problem, training: bool) -> float:
+    return 4 * p.pairs * p.d * p.H * (FLASH if training else 1)
+
+
+def bias(p: Problem, training: bool) -> float:
+    """A mask that needs a gradient sends SDPA down the path that stores the whole matrix."""
+    return 4 * p.n * p.n * p.d * p.H * (STORED if training else 1)
+
+
+def dense(p: Problem, training: bool) -> float:
+    """Per pair: base, out, s = Σ k̃, k̃·u (d each); cos for N_k and for φ (d_a each); distances
+    to z, centre and distances to it (d_z each) and the mean square (1)."""
+    search = 2 * p.H * p.searched_pairs * p.d_a
+    forward = search + 2 * p.H * p.n**2 * (4 * p.d + p.d_a + 3 * p.d_z + 1)
+    constant = 2 * search + 2 * p.H * p.n**2 * p.d  # no gradient: top-k, and its 0/1 matrix
+    return forward if not training else STORED * forward - constant
+
+
+def width(p: Problem, folds: bool) -> int:
+    """Columns of the folded queries: q, u (none where the keys have one length), z and ‖z‖²."""
+    return p.d + (0 if folds else p.d) + p.d_z + 1
+
+
+def lists(p: Problem, v: Variant, training: bool) -> float:
+    """Over the k members of each row: heading, distances, cosines, scores, values (and centre).
+    The heading is a plain sum: no weights, no gradient by them."""
+    columns = p.d + (p.d_z + 2) + p.d_a + width(p, v.shared and not v.windowed) + p.d
+    columns += p.d_z + 1 if v.local else 0
+    return 2 * p.n * p.k * p.H * (STORED * columns - p.d if training else columns)
+
+
+def passes(v: Variant) -> int:
+    """Kernel passes for centre and density."""
+    return 0 if v.local else 2 if v.two_tau else 1
+
+
+def search(p: Problem, v: Variant, pairs: int) -> float:
+    """The products of semantic top-k."""
+    return 0 if v.reuse else 2 * pairs * p.d_a * spaces(p, v)
+
+
+def spaces(p: Problem, v: Variant) -> int:
+    """Heads that have a geometry of their own."""
+    return 1 if v.shared else p.H
+
+
+def variances(p: Problem, v: Variant, training: bool) -> float:
+    """Of rows, from covariances of the keys; causal: running ones and the row's own chunk. Long
+    sequences go head by head, and each head makes those of z again."""
+    n = -(-p.n // CHUNK) * CHUNK if p.causal else p.n
+    own = CHUNK if p.causal else 0
+    alone = not training and p.H * p.n * p.d >= LONG
+    keys = p.H if alone else spaces(p, v)
+    terms = ((p.d, p.H, p.H), (p.d_z + 1, p.H if v.local else keys, keys))
+    return sum(2 * n * (rows * (w + own) + keys * w) * w for w, rows, keys in terms)
+
+
+def folded(p: Problem, training: bool, v: Variant) -> float:
+    """Main pass, centre passes, row variances, lists, search."""
+    crowd = 4 * p.pairs * passes(v) * (p.d_z + 1) * spaces(p, v)
+    few, near = variances(p, v, training), lists(p, v, training)
+    grown = FLASH * crowd + STORED * few if training else crowd + few
+    return main(p, v, training) + grown + near + search(p, v, p.searched_pairs)
+
+
+def main(p: Problem, v: Variant, training: bool) -> float:
+    """The pass at the folded width. Stock fills values up to it and looks at pairs that see each
+    other; flash_narrow_values.py has whole blocks on the diagonal. Backward: scores made again,
+    two products for them, two with the values."""
+    w, e, pairs = width(p, v.shared), p.d, p.pairs
+    if not flash_narrow_values.serves(w, e, p.n, p.n):
+        e = w
+    elif p.causal:
+        ends = [
+            min(a + flash_narrow_values.ROWS, p.n) for a in range(0, p.n, flash_narrow_values.ROWS)
+        ]
+        pairs = sum((z - a) * z for a, z in zip([0, *ends], ends, strict=False))
+    return 2 * pairs * p.H * (4 * w + 3 * e if training else w + e)
+
+
+def windowed(p: Problem, training: bool, v: Variant) -> float:
+    """On blocks, where each term's scores are written out: q·k, k̃·u and the distances, and one
+    product with the values; the centre passes; lists; search; once for all heads how many keys a
+    row sees. Backward: scores made again, two products for each; two for the values."""
+    crowd = passes(v) * (p.d_z + 1) * spaces(p, v)
+    scores, values = width(p, folds=False) * p.H + crowd, p.d * p.H + crowd
+    products = 4 * scores + 3 * values if training else scores + values
+    P = p.window_pairs
+    return 2 * P * (products + 1) + lists(p, v, training) + search(p, v, P)
+
+
+def decode_stock(p: Problem, training: bool) -> float:
+    return 4 * p.n * p.d * p.H
+
+
+def decode(p: Problem, training: bool, v: Variant) -> float:
+    """One row: q·k, u·k̃, p·v (d each); distances to z, centre, distances to it (d_z + 1 each);
+    search. Its list is gathered, element by element."""
+    return 2 * p.n * p.H * 3 * (p.d + p.d_z + 1) + search(p, v, p.n)

@@ -1,0 +1,1 @@
+"""Modules: the attention slot, AscenderAttention, positions, baselines, the cache for decoding."""

@@ -1,0 +1,309 @@
+"""What decoding remembers of past tokens.
+
+    cache = Cache()                          everything, for exact decoding
+    cache = Cache(window=128, n_global=4)    the last 128 tokens and the first 4: endless streams
+
+Buffers grow by doubling, so appending costs O(1) a token; a bounded cache drops what no later
+token may see and holds at most 2 (window + globals) tokens beyond a call's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from ascender.core.flock import Flock
+from ascender.core.geometry import FLOOR, accum_dtype, anchor, bounded, lift, unit
+from ascender.core.normalizers import Normalizer, applied
+from ascender.core.rules import Rules
+from ascender.core.visibility import Visibility
+
+
+class CrossKV(dict[str, Tensor]):
+    """What a cross-attention made of its context: the next call with the same one finds it here."""
+
+    def reorder(self, index: Int[Tensor, "b"]) -> None:
+        """Follow the beams."""
+        self.update({name: t.index_select(0, index) for name, t in self.items()})
+
+
+class KVCache:
+    """Named streams (B, ·, tokens, ·) of one attention layer: keys, values, and what else a row
+    needs of its past. `len(cache)` is the number of tokens seen so far. Streams named in BY_COLUMN
+    lie column by column: one row meets narrow keys twice as fast that way."""
+
+    BY_COLUMN: frozenset[str] = frozenset()
+
+    def __init__(self, window: int | None = None, n_global: int = 0) -> None:
+        if n_global and window is None:
+            raise ValueError(f"n_global = {n_global} without a window; expected window=…")
+        self.window, self.n_global = window, n_global
+        self.seen = 0  # tokens ever kept
+        self.held = 0  # tokens in the buffers
+        self._buffers: dict[str, Tensor] = {}
+
+    def __len__(self) -> int:
+        return self.seen
+
+    def __getitem__(self, name: str) -> Shaped[Tensor, "B G M w"]:
+        """A stream's tokens."""
+        return self._buffers[name].narrow(2, 0, self.held)
+
+    def keep(self, mask: Bool[Tensor, "B n"] | None = None, **streams: Tensor) -> None:
+        """Remember n more tokens. `mask`: False where a token is padding."""
+        some = next(iter(streams.values()))
+        B, n, device = some.shape[0], some.shape[2], some.device
+        if mask is not None and "real" not in self._buffers and self.held:
+            held, self.held = self.held, 0
+            self._write("real", torch.ones(B, 1, held, 1, dtype=torch.bool, device=device))
+            self.held = held
+        if mask is not None or "real" in self._buffers:
+            real = torch.ones(B, n, dtype=torch.bool, device=device) if mask is None else mask
+            streams["real"] = real[:, None, :, None]
+        if self.window is not None and self.held > 2 * (self.window + self.n_global):
+            self._forget()
+        for name, t in streams.items():
+            self._write(name, t)
+        self.held += n
+        self.seen += n
+
+    def _write(self, name: str, t: Tensor) -> None:
+        end = self.held + t.shape[2]
+        buffer = self._buffers.get(name)
+        if torch.is_grad_enabled() and (
+            t.requires_grad or (buffer is not None and buffer.requires_grad)
+        ):
+            old = t if buffer is None else torch.cat([buffer[:, :, : self.held], t], 2)
+            self._buffers[name] = old  # in place would break the graph: training through a cache
+            return
+        if buffer is None or buffer.shape[2] < end:
+            room = self._room(name, t, max(2 * end, 16))
+            if buffer is not None:
+                room[:, :, : self.held] = buffer[:, :, : self.held]
+            self._buffers[name] = buffer = room
+        buffer.narrow(2, self.held, t.shape[2]).copy_(t)
+
+    def _room(self, name: str, t: Tensor, n: int) -> Tensor:
+        B, G, _, w = t.shape
+        return t.new_empty(B, G, w, n).mT if name in self.BY_COLUMN else t.new_empty(B, G, n, w)
+
+    def _forget(self) -> None:
+        """Keep the globals and the last `window` tokens."""
+        assert self.window is not None
+        start = self.held - self.window
+        for name, buffer in self._buffers.items():
+            kept = torch.cat([buffer[:, :, : self.n_global], buffer[:, :, start : self.held]], 2)
+            room = self._room(name, buffer, buffer.shape[2])
+            room[:, :, : kept.shape[2]] = kept
+            self._buffers[name] = room
+        self.held = self.n_global + self.window
+
+    def crop(self, n: int) -> None:
+        """Forget the newest n tokens. A bounded cache can go back over its last call, at least."""
+        kept = self.held - n
+        dropped = self.seen > self.held  # a window's: what it holds is all there is
+        least = (self.window or 0) + self.n_global if dropped else 0
+        if n < 0 or kept < least:
+            raise ValueError(
+                f"n = {n} of {self.seen} tokens, of which {self.held} are held; expected fewer"
+            )
+        self.held, self.seen = kept, self.seen - n
+
+    def reorder(self, index: Int[Tensor, "b"]) -> None:
+        """Follow the beams: batch row b becomes what row index[b] was."""
+        for name, t in self._buffers.items():
+            beams = t.index_select(0, index)
+            self._buffers[name] = self._room(name, beams, t.shape[2]).copy_(beams)
+
+    @property
+    def positions(self) -> Int[Tensor, "M"]:
+        """The position of every token held."""
+        device = next(iter(self._buffers.values())).device
+        tail = torch.arange(self.seen - self.held, self.seen, device=device)
+        if self.seen > self.held:  # globals stand in front of the tail
+            tail[: self.n_global] = torch.arange(self.n_global, device=device)
+        return tail
+
+    @property
+    def batch(self) -> int:
+        """How many sequences."""
+        return next(iter(self._buffers.values())).shape[0]
+
+    def nbytes(self) -> int:
+        """Memory of the buffers."""
+        return sum(t.numel() * t.element_size() for t in self._buffers.values())
+
+    def visibility(self, n: int) -> Visibility:
+        """The newest n tokens as queries against everything held."""
+        j = self.positions
+        real = self["real"].mT if "real" in self._buffers else None
+        return Visibility(
+            j[-n:], j, causal=True, window=self.window, n_global=self.n_global, mask=real
+        )
+
+
+class Cache(KVCache):
+    """What the rules need: keys and their lengths, values, coordinates, semantic directions."""
+
+    BY_COLUMN = frozenset({"z", "h"})
+
+    def __init__(self, window: int | None = None, n_global: int = 0) -> None:
+        super().__init__(window, n_global)
+        self._origin: Tensor | None = None
+        self._rules: tuple[tuple[Any, ...], Rules] | None = None
+
+    def append(
+        self,
+        k: Float[Tensor, "B G n d"],
+        v: Float[Tensor, "B G n e"],
+        z: Float[Tensor, "B Z n z"],
+        h: Float[Tensor, "B A n a"],
+        *,
+        bare: Float[Tensor, "B G n d"] | None = None,
+        key_norm: float | Tensor | None = None,
+        mask: Bool[Tensor, "B n"] | None = None,
+    ) -> None:
+        """Remember n more tokens. `mask`: False where a token is padding."""
+        acc = accum_dtype(k.dtype)
+        if k.shape[2] == 1 and mask is None and self._roomy(k, v, z, h):
+            self._append_one(k, v, z, h, bare)
+            return
+        z = bounded(z.to(acc))
+        if self._origin is None:
+            self._origin = self._first(z.detach(), mask)
+        new = {"k": k, "v": v, "z": lift(z - self._origin), "h": unit(h.to(acc))}
+        if bare is not None:
+            new["bare"] = bare
+        if key_norm is None:
+            keys = (k if bare is None else bare).to(acc)
+            norm = torch.linalg.vector_norm(keys, dim=-1, keepdim=True)
+            new["scale"] = 1 / norm.clamp_min(FLOOR)
+        self.keep(mask, **new)
+
+    def _first(self, z: Tensor, mask: Bool[Tensor, "B n"] | None) -> Float[Tensor, "B Z 1 z"]:
+        """What z is measured from: a token that all later ones see; in a window there is none."""
+        if self.window is not None:
+            return torch.zeros_like(z[..., :1, :])
+        return anchor(z, None if mask is None else mask[:, None])
+
+    def _roomy(self, *new: Tensor) -> bool:
+        """Whether another token only has to be written down, where numpy can do it: at one token
+        its overhead is what costs."""
+        full = self.window is not None and self.held > 2 * (self.window + self.n_global)
+        return (
+            self.held > 0
+            and not full
+            and "real" not in self._buffers
+            and not torch.is_grad_enabled()
+            and all(t.shape[2] > self.held for t in self._buffers.values())
+            and all(plain(t) for t in (*new, *self._buffers.values()))
+        )
+
+    def _append_one(self, k: Tensor, v: Tensor, z: Tensor, h: Tensor, bare: Tensor | None) -> None:
+        """The same as append, in numpy."""
+        room = {name: t.numpy()[:, :, self.held] for name, t in self._buffers.items()}
+        assert self._origin is not None
+        at = bounded(z).numpy()[:, :, 0] - self._origin.numpy()[:, :, 0]
+        new = h.numpy()[:, :, 0]
+        keys = (k if bare is None else bare).numpy()[:, :, 0]
+        room["k"][:], room["v"][:] = k.numpy()[:, :, 0], v.numpy()[:, :, 0]
+        room["z"][..., :-1], room["z"][..., -1] = at, np.add.reduce(at * at, -1)
+        np.divide(new, length(new), out=room["h"])
+        if "bare" in room:
+            room["bare"][:] = keys
+        if "scale" in room:
+            np.divide(1, length(keys), out=room["scale"])
+        self.held += 1
+        self.seen += 1
+
+    def reorder(self, index: Int[Tensor, "b"]) -> None:
+        super().reorder(index)
+        if self._origin is not None:
+            self._origin = self._origin.index_select(0, index)
+
+    def flock(
+        self,
+        q: Float[Tensor, "B H n d"],
+        z_q: Float[Tensor, "B Z n z"],
+        h_q: Float[Tensor, "B A n a"],
+        *,
+        rules: Rules,
+        key_norm: float | Tensor | None = None,
+        normalizer: Normalizer | None = None,
+        **options: Any,
+    ) -> Flock:
+        """n queries at the newest tokens against everything held."""
+        assert self._origin is not None
+        acc = accum_dtype(q.dtype)
+        own = bounded(z_q.to(acc)) - self._origin, unit(h_q.to(acc))
+        vis = self.visibility(q.shape[2])
+        return self._flock(q, *own, self.held, rules, vis, key_norm, normalizer, **options)
+
+    def newest(
+        self,
+        q: Float[Tensor, "B H n d"],
+        *,
+        rules: Rules,
+        vis: Visibility,
+        key_norm: float | Tensor | None = None,
+        normalizer: Normalizer | None = None,
+        **options: Any,
+    ) -> Flock:
+        """The newest n tokens themselves as queries. What a window hides from all of them is left
+        out; one token then sees all that is left."""
+        n, seen = q.shape[2], self.held
+        whole = ("other", "pair_values")  # these go by everything held, as index lists do
+        apart = all(options.get(name) is None for name in whole)
+        apart = apart and isinstance(options.get("neighbours"), str)
+        if vis.window is not None and not vis.n_global and vis.mask is None and apart:
+            seen = min(seen, vis.window + n)
+            vis = replace(vis, j=vis.j[-seen:], window=None if n == 1 else vis.window)
+        z, h = (self._buffers[name].narrow(2, self.held - n, n) for name in ("z", "h"))
+        return self._flock(q, z[..., :-1], h, seen, rules, vis, key_norm, normalizer, **options)
+
+    def _flock(
+        self, q: Tensor, z: Tensor, h: Tensor, seen: int, rules: Rules, vis: Visibility,
+        key_norm: float | Tensor | None, normalizer: Normalizer | None, **options: Any,
+    ) -> Flock:  # fmt: skip
+        """Queries (z from the origin, h at length 1) against the last tokens, which they see."""
+        start = self.held - seen
+        held = {name: t.narrow(2, start, seen) for name, t in self._buffers.items()}
+        q, rules, normalise = applied(normalizer, q, rules, vis)
+        at = z, held["z"][..., :-1]
+        flock = Flock(
+            q, held["k"], held["v"], *at, h, held["h"], rules=rules, vis=vis,
+            bare=held.get("bare"), key_norm=key_norm, normalise=normalise, **options,
+        )  # fmt: skip
+        known: dict[str, object] = {"z": at, "z_lifted": held["z"], "h_unit": (h, held["h"])}
+        if key_norm is None:
+            known["key_scale"] = held["scale"]
+        return flock.prepared(**known)
+
+    def remembered(self, stamp: Callable[[], tuple[Any, ...]], rules: Callable[[], Rules]) -> Rules:
+        """rules(), made again only where the stamp has changed or gradients are asked for."""
+        if torch.is_grad_enabled():
+            return rules()
+        try:
+            now = stamp()
+        except RuntimeError:  # weights made in inference mode do not tell when they change
+            return rules()
+        if self._rules is None or self._rules[0] != now:
+            self._rules = now, rules()
+        return self._rules[1]
+
+
+def plain(t: Tensor) -> bool:
+    """Whether t is memory that numpy can read."""
+    exact = t.dtype in (torch.float32, torch.float64)
+    return exact and t.device.type == "cpu" and not t.requires_grad
+
+
+def length(x: Float[np.ndarray, "*s w"]) -> Float[np.ndarray, "*s 1"]:
+    """max(‖x‖, 1e-12)."""
+    return np.maximum(np.sqrt(np.add.reduce(x * x, -1, keepdims=True)), FLOOR)

@@ -1,0 +1,320 @@
+"""Which attention goes with which position, normaliser and kind of pass: tried, not believed.
+
+A cell either runs and keeps the laws, or refuses with an error that names what does work:
+
+    sight     changing token j changes no row that may not see j (causal, padded, window)
+    twins     the pass equals the definition with whole matrices, where there is one
+    decode    rows one at a time against a cache equal the full pass, padding included
+    acts      the position and the normaliser change the output: no cell ignores them in silence
+    finite    outputs and gradients; every learned number of either gets one
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from typing import Any, overload
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ascender.common.files import write
+from ascender.common.user_code import import_code, is_code
+from ascender.core.neighbours import graph
+from ascender.core.normalizers import NORMALIZERS, normalizer
+from ascender.nn.baselines import ATTENTIONS, attention_kind
+from ascender.nn.baselines.graph import GraphBias
+from ascender.nn.positions import POSITIONS
+from ascender.nn.slot import Attention
+
+MODES = ("full", "causal", "padded", "window", "decode")
+DIM, HEADS, TOKENS, WINDOW = 12, 3, 11, 2
+CLOSE = 1e-9
+SMALL: dict[str, dict[str, Any]] = {"bigbird": {"block": 2}}  # so that a pattern shows
+SHARP: dict[str, dict[str, Any]] = {  # settings at which a short row shows the difference
+    "softmax": {"temperature": 0.5},
+    "topk": {"size": 2},
+}
+
+
+class Broken(AssertionError):
+    """A cell that runs and does not keep a law."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    attention: str
+    position: str
+    normalizer: str
+    mode: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    cell: Cell
+    runs: bool
+    why: str = ""  # the refusal
+
+
+def cells(
+    attentions: Iterable[str] = ATTENTIONS, positions: Iterable[str] = POSITIONS,
+    normalizers: Iterable[str] = NORMALIZERS, modes: Iterable[str] = MODES,
+) -> Iterator[Cell]:  # fmt: skip
+    """The table's cells, row by row."""
+    return (Cell(*names) for names in product(attentions, positions, normalizers, modes))
+
+
+@overload
+def check(what: Cell, make: Callable[..., Attention] | None = None) -> Verdict: ...
+
+
+@overload
+def check(what: str | type[Attention]) -> list[Verdict]: ...
+
+
+def check(
+    what: Cell | str | type[Attention], make: Callable[..., Attention] | None = None
+) -> Verdict | list[Verdict]:
+    """Try a cell (`make`: with an attention that is in no registry), or every cell of an attention:
+    a registered name, a class, or module:Class."""
+    if isinstance(what, Cell):
+        return _check(what, make)
+    if isinstance(what, str):
+        if is_code(what):
+            import_code(what)
+        attention_kind(what)
+        return [_check(cell) for cell in cells([what])]
+    return [_check(cell, what) for cell in cells([what.__name__])]
+
+
+def _check(cell: Cell, make: Callable[..., Attention] | None = None) -> Verdict:
+    try:
+        module = build(cell, make)
+        sight(module, cell)
+        if cell.mode == "decode":
+            decode(module, cell)
+    except ValueError as refusal:
+        return Verdict(cell, False, str(refusal))
+    if cell.mode != "decode":
+        twins(module, cell)
+        acts(module, cell, make)
+        finite(module, cell)
+    return Verdict(cell, True)
+
+
+def build(cell: Cell, make: Callable[..., Attention] | None = None) -> Attention:
+    """A small module of the cell, with no number left at a start that would hide it."""
+    torch.manual_seed(0)
+    options = dict(SMALL.get(cell.attention, {}))
+    if cell.mode == "window":
+        options.update(window=WINDOW, n_global=1)
+    module = (make or attention_kind(cell.attention))(
+        DIM, HEADS, position=cell.position, **options,
+        normalizer=normalizer(cell.normalizer, heads=HEADS, **SHARP.get(cell.normalizer, {})),
+    )  # fmt: skip
+    module = module.double().eval()
+    with torch.no_grad():
+        for p in module.parameters():
+            p.add_(torch.randn_like(p), alpha=0.3)
+    return module
+
+
+def tokens(n: int = TOKENS, batch: int = 2) -> Float[Tensor, "B N dim"]:
+    g = torch.Generator().manual_seed(1)
+    return torch.randn(batch, n, DIM, generator=g, dtype=torch.float64)
+
+
+def run(module: Attention, x: Float[Tensor, "B N dim"], cell: Cell, **more: Any) -> Any:
+    """The pass of a mode; decoding is compared with the causal one."""
+    options: dict[str, Any] = {"causal": cell.mode in ("causal", "decode")}
+    if cell.mode == "padded":
+        options["mask"] = padding(x)
+    if isinstance(module, GraphBias):
+        ring = torch.arange(x.shape[1])
+        options["neighbours"] = graph(torch.stack([ring[:-1], ring[1:]]), x.shape[1])
+    return module(x, **options, **more)
+
+
+def padding(x: Tensor) -> Bool[Tensor, "B N"]:
+    """The first three tokens and the last are not there."""
+    real = torch.ones(x.shape[:2], dtype=torch.bool)
+    real[:, :3] = real[:, -1] = False
+    return real
+
+
+def may_see(module: Attention, cell: Cell) -> Bool[Tensor, "N N"]:
+    """Which rows may change with which tokens."""
+    i, j = torch.arange(TOKENS)[:, None], torch.arange(TOKENS)
+    seen = torch.ones(TOKENS, TOKENS, dtype=torch.bool)
+    if cell.mode in ("causal", "decode"):
+        seen = j <= i
+    elif cell.mode == "padded":
+        seen = padding(tokens())[:1].expand(TOKENS, -1)
+    elif cell.mode == "window":
+        seen = module.pattern(i[:, 0], j).any(0)
+    return seen | (i == j)
+
+
+@torch.no_grad()
+def sight(module: Attention, cell: Cell) -> None:
+    x = tokens(batch=1)
+    changed = x.repeat(TOKENS + 1, 1, 1)
+    every = torch.arange(TOKENS)
+    changed[every, every] = 1 - 2 * changed[every, every]
+    y = run(module, changed, cell)
+    moved = ((y[:-1] - y[-1:]).abs().amax(-1) > CLOSE).T  # [row, token]
+    rows = padding(x)[0] if cell.mode == "padded" else torch.ones(TOKENS, dtype=torch.bool)
+    leak = moved & ~may_see(module, cell) & rows[:, None]
+    if bool(leak.any()):
+        i, j = leak.nonzero()[0].tolist()
+        raise Broken(f"{cell}: row {i} changes with token {j}, which it may not see")
+    if not bool(moved[-2, :-2].any()):
+        raise Broken(f"{cell}: row {TOKENS - 2} looks at nobody")
+
+
+@torch.no_grad()
+def twins(module: Attention, cell: Cell) -> None:
+    if type(module).parts is Attention.parts:
+        return
+    x = tokens()
+    worst = (run(module, x, cell) - run(module, x, cell, return_parts=True)[0]).abs().max()
+    if not float(worst) < CLOSE:
+        raise Broken(f"{cell}: the pass is {float(worst):.1e} from its definition")
+
+
+def decode(module: Attention, cell: Cell) -> None:
+    x, cut = tokens(), 4
+    for real in (None, padding(x) | (torch.arange(TOKENS) == TOKENS - 1)):
+        cache, got = module.new_cache(), []
+        with torch.no_grad():
+            want = run(module, x, cell, mask=real)
+            for a, b in [(0, cut), *((i, i + 1) for i in range(cut, TOKENS))]:
+                mask = None if real is None else real[:, a:b]
+                got.append(module(x[:, a:b], cache=cache, mask=mask))
+        rows = slice(None) if real is None else real[0]
+        worst = (torch.cat(got, 1) - want)[:, rows].abs().max()
+        if not float(worst) < CLOSE:
+            raise Broken(f"{cell}: decoding is {float(worst):.1e} from the full pass")
+
+
+@torch.no_grad()
+def acts(module: Attention, cell: Cell, make: Callable[..., Attention] | None) -> None:
+    """Compared with the same module without its position, and with a plain softmax."""
+    x = tokens()
+    y = run(module, x, cell)
+    for name, plain in (
+        ("position", POSITIONS["none"]()),
+        ("normalizer", NORMALIZERS["softmax"]()),
+    ):
+        if name == "position" and cell.position == "none":
+            continue
+        without = build(cell, make)
+        setattr(without, name, plain)
+        if float((run(without, x, cell) - y).abs().max()) < 1e-6:
+            raise Broken(f"{cell}: the {name} changes nothing")
+
+
+def finite(module: Attention, cell: Cell) -> None:
+    x = tokens().requires_grad_()
+    y = run(module, x, cell)
+    y.square().sum().backward()
+    owners = {"position": module.position, "normalizer": module.normalizer}
+    for name, owner in owners.items():
+        for number, p in owner.named_parameters():
+            if p.grad is None or not bool((p.grad != 0).any()):
+                raise Broken(f"{cell}: {name}.{number} gets no gradient")
+    found = [y, x.grad, *(p.grad for p in module.parameters() if p.grad is not None)]
+    if not all(bool(t.isfinite().all()) for t in found if t is not None):
+        raise Broken(f"{cell}: outputs or gradients that are not finite")
+
+
+# The table that the package ships; `ascender list compat --check --write .` makes it again.
+
+STORED = "compat.json"
+PAGE = "compatibility.md"
+
+
+def stored() -> dict[str, Any]:
+    """The table as shipped: attention → position → normaliser → modes and refusals."""
+    kept = json.loads(files("ascender.nn").joinpath(STORED).read_text("utf-8"))
+    for entry in _entries(kept["table"]):
+        entry["refuses"] = {mode: kept["reasons"][i] for mode, i in entry["refuses"].items()}
+    found: dict[str, Any] = kept["table"]
+    return found
+
+
+def _entries(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    return (entry for rows in found.values() for row in rows.values() for entry in row.values())
+
+
+def tried(attentions: Iterable[str], say: Callable[[str], None]) -> Iterator[Verdict]:
+    """Every cell of these, with a word on the way."""
+    for name in attentions:
+        say(f"trying {name}")
+        yield from check(name)
+
+
+def table(verdicts: Iterable[Verdict]) -> dict[str, Any]:
+    """Verdicts as the table: the modes that run, and why the others do not."""
+    found: dict[str, Any] = {}
+    for v in verdicts:
+        c = v.cell
+        row = found.setdefault(c.attention, {}).setdefault(c.position, {})
+        entry = row.setdefault(c.normalizer, {"runs": [], "refuses": {}})
+        if v.runs:
+            entry["runs"].append(c.mode)
+        else:
+            entry["refuses"][c.mode] = v.why
+    return found
+
+
+def letters(entry: dict[str, Any]) -> str:
+    """FCPWD, what runs of it, or —."""
+    return "".join(mode[0].upper() for mode in entry["runs"]) or "—"
+
+
+def page(found: dict[str, Any]) -> str:
+    """The table in Markdown."""
+    lines = [PREAMBLE]
+    for attention, rows in found.items():
+        names = list(next(iter(rows.values())))
+        lines += [f"## {attention}", "", f"| position | {' | '.join(names)} |"]
+        lines.append("|---" * (len(names) + 1) + "|")
+        reasons: dict[str, None] = {}
+        for position, row in rows.items():
+            lines.append(f"| {position} | {' | '.join(letters(e) for e in row.values())} |")
+            for entry in row.values():
+                reasons.update(dict.fromkeys(entry["refuses"].values()))
+        if reasons:
+            lines += ["", "It refuses the rest with:", "", *(f"- {text}" for text in reasons)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def save(found: dict[str, Any], root: Path) -> list[Path]:
+    """The table and its page, where a checkout of the project has them."""
+    reasons = list(dict.fromkeys(why for e in _entries(found) for why in e["refuses"].values()))
+    kept = deepcopy(found)
+    for entry in _entries(kept):
+        entry["refuses"] = {mode: reasons.index(why) for mode, why in entry["refuses"].items()}
+    text = json.dumps({"reasons": reasons, "table": kept}, ensure_ascii=False, indent=1) + "\n"
+    return [
+        write(root / "src" / "ascender" / STORED, text),
+        write(root / "docs" / PAGE, page(found)),
+    ]
+
+
+PREAMBLE = """# What goes with what
+
+Made by `ascender list compat --check --write .`, which builds every combination at a small size
+and tries it; a test does so again and compares. A cell names the kinds of pass that run and keep
+the laws (ascender/compat.py): F full, C causal, P padded, W window, D decode; — none does. What
+does not run refuses with an error that names what does. Nothing is ignored in silence: a law
+checks that the position and the normaliser change the output.
+"""

@@ -1,0 +1,78 @@
+"""Absolute positions, added to the tokens: learned, or the sinusoids of Vaswani et al. 2017
+(https://arxiv.org/abs/1706.03762)."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ascender.nn.positions.base import INIT, Position, exact
+
+
+class Learned(Position):
+    """Learned absolute: acts on the tokens, one learned vector a position.
+
+        x_i ← x_i + table[p(i)]
+
+    Laws: a table of zeros is vanilla; there is no position from `length` on.
+    """
+
+    name = "learned"
+
+    def __init__(self, dim: int, length: int = 512) -> None:
+        super().__init__()
+        if length < 1:
+            raise ValueError(f"length = {length}; expected at least 1")
+        self.dim, self.length = dim, length
+        self.table = nn.Parameter(torch.empty(length, dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.table, std=INIT)
+
+    def embed(
+        self, x: Float[Tensor, "B N dim"], p: Int[Tensor, "*b N"]
+    ) -> Float[Tensor, "B N dim"]:
+        if not torch.compiler.is_compiling() and p.numel():  # compiled, the lookup itself stops
+            low, high = (int(end) for end in p.aminmax())
+            if low < 0 or high >= self.length:
+                raise ValueError(
+                    f"position {low if low < 0 else high}; expected one in the table, "
+                    f"0 … {self.length - 1} (length={self.length})"
+                )
+        return x + nn.functional.embedding(p, self.table).to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, length={self.length}"
+
+
+class Sinusoidal(Position):
+    """Sinusoids: acts on the tokens, nothing to learn, any length.
+
+        x_i ← x_i + e_p(i)      e_p[2m] = sin(p / base^(2m/dim)),   e_p[2m+1] = cos(the same)
+
+    Laws: e_p · e_{p+n} knows only n (dim even); ‖e_p‖² = dim/2.
+    """
+
+    name = "sinusoidal"
+
+    def __init__(self, dim: int, base: float = 10000.0) -> None:
+        super().__init__()
+        if dim < 1:
+            raise ValueError(f"dim = {dim}; expected at least 1")
+        if not base > 0:
+            raise ValueError(f"base = {base}; expected a positive number")
+        self.dim, self.base = dim, base
+
+    def embed(
+        self, x: Float[Tensor, "B N dim"], p: Int[Tensor, "*b N"]
+    ) -> Float[Tensor, "B N dim"]:
+        accum_dtype = exact(x.device)
+        m = torch.arange((self.dim + 1) // 2, dtype=accum_dtype, device=x.device)
+        angle = p[..., None].to(accum_dtype) * self.base ** (-2 * m / self.dim)
+        e = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., : self.dim]
+        return x + e.to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, base={self.base:g}"

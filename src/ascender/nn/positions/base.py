@@ -1,0 +1,79 @@
+"""Where a token stands: the one interface of every kind of position.
+
+    embed    x_i ← x_i + e_p(i)                          the tokens, at the bottom of the stack
+    rotate   q_i ← R_p(i) q_i,  k_j ← R_j k_j            queries and keys
+    bias     S_ij ← S_ij + β_ij                          the scores
+    scores   S_ij ← S_ij + q_i·a^K_ij / √d               the scores, by what the query asks
+    values   out_i ← out_i + Σ_j A_ij a^V_ij             the outputs, by where the weights lie
+
+p are the positions of the queries, j those of the keys: any whole numbers, since a query block is
+the tail of its keys and a bounded cache has holes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ascender.core.combine import LowRank
+
+EVERY = ("dense", "compact", "folded", "windowed", "decode")
+MATRIX = ("dense", "compact", "decode")  # those that take an N×M bias
+INIT = 0.02  # the standard deviation that learned tables start with
+
+
+class Position(nn.Module):
+    """No position: acts nowhere. The base of all others, each of which overrides what it does.
+
+    `backends` are those that serve it, `causal_backends` those that do too where causal.
+    """
+
+    name: ClassVar[str] = "none"
+    backends: ClassVar[tuple[str, ...]] = EVERY
+    causal_backends: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def embed(
+        self, x: Float[Tensor, "B N dim"], p: Int[Tensor, "*b N"]
+    ) -> Float[Tensor, "B N dim"]:
+        """The tokens with their positions; p is (N,), or (B, N)."""
+        return x
+
+    def rotate(
+        self, t: Float[Tensor, "B H N d"], p: Int[Tensor, "*b N"]
+    ) -> Float[Tensor, "B H N d"]:
+        """Queries or keys turned by their positions; p is (N,), or (B, N)."""
+        return t
+
+    def bias(
+        self, p: Int[Tensor, "N"], j: Int[Tensor, "M"], causal: bool
+    ) -> Float[Tensor, "H #N M"] | LowRank | None:
+        """β: LowRank or (H, 1, M) where it folds, (H, N, M) where it does not, None where 0."""
+        return None
+
+    def scores(
+        self, q: Float[Tensor, "B H N d"], p: Int[Tensor, "N"], j: Int[Tensor, "M"]
+    ) -> Float[Tensor, "B H N M"] | None:
+        """q_i·a^K_ij, not yet divided by √d; None where 0."""
+        return None
+
+    def values(
+        self, weights: Float[Tensor, "B H N M"], p: Int[Tensor, "N"], j: Int[Tensor, "M"]
+    ) -> Float[Tensor, "B H N e"] | None:
+        """Σ_j A_ij a^V_ij; None where 0."""
+        return None
+
+
+def distance(p: Int[Tensor, "N"], j: Int[Tensor, "M"]) -> Int[Tensor, "N M"]:
+    """j − p(i): how far ahead of the query a key stands."""
+    return j[None, :] - p[:, None]
+
+
+def exact(device: torch.device) -> torch.dtype:
+    """Where angles are computed: in float32, pθ would be off by 1e-3 at p = 10⁴."""
+    return torch.float32 if device.type == "mps" else torch.float64

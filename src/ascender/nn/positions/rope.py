@@ -1,0 +1,177 @@
+"""Rotary positions (Su et al. 2021, https://arxiv.org/abs/2104.09864), in the layout of Llama:
+a pair is one number of the first half of the head and one of the second.
+
+    θ_m = base^(−2m/d)                          m = 0 … d/2 − 1
+    (a_m, b_m) ← (a_m cos pθ_m − b_m sin pθ_m,  b_m cos pθ_m + a_m sin pθ_m)
+
+Scaling stretches the wavelengths 2π/θ by up to `factor` f, for texts longer than those learned on:
+
+    linear   θ_m / f                            (https://arxiv.org/abs/2306.15595)
+    ntk      θ_m · f^(−m / (d/2 − 1))           the fastest pair as it is, the slowest / f
+    llama3   s θ_m + (1 − s) θ_m / f            s = (Lθ_m/2π − low) / (high − low) within [0, 1]:
+                                                untouched if it turns `high` times within L tokens,
+                                                / f if fewer than `low` times
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ascender.core.geometry import accum_dtype
+from ascender.nn.positions.base import Position, exact
+
+SCALINGS = ("linear", "ntk", "llama3")
+
+
+class Rope(Position):
+    """Rotary: acts on queries and keys, so that their dot product knows only j − p(i).
+
+        rotate(q, p)·rotate(k, j) = q · R(j − p) k          R orthogonal, R(0) = 1
+
+    Laws: lengths stay; adding one number to all positions changes no score; position 0 changes
+    nothing; factor = 1 is no scaling.
+
+    base                               θ_m = base^(−2m/d)
+    scaling, factor                    None, "linear", "ntk" or "llama3", and how far
+    low_freq_factor, high_freq_factor  llama3's low and high
+    original_length                    llama3's L: the length learned on
+    """
+
+    name = "rope"
+    theta: Tensor
+
+    def __init__(
+        self, head_dim: int, base: float = 10000.0, scaling: str | None = None,
+        factor: float = 1.0, low_freq_factor: float = 1.0, high_freq_factor: float = 4.0,
+        original_length: int = 8192,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if head_dim < 2 or head_dim % 2:
+            raise ValueError(f"head_dim = {head_dim}; expected an even number (rope turns pairs)")
+        if not base > 0:
+            raise ValueError(f"base = {base}; expected a positive number")
+        if scaling is not None and scaling not in SCALINGS:
+            raise ValueError(f"unknown scaling {scaling!r}; expected one of {', '.join(SCALINGS)}")
+        if not factor >= 1 or (scaling is None and factor != 1):
+            expected = "1 without a scaling" if scaling is None else "at least 1"
+            raise ValueError(f"factor = {factor}; expected {expected}")
+        if not 0 < low_freq_factor < high_freq_factor:
+            raise ValueError(
+                f"low_freq_factor = {low_freq_factor}, high_freq_factor = {high_freq_factor}; "
+                "expected 0 < low < high"
+            )
+        if original_length < 1:
+            raise ValueError(f"original_length = {original_length}; expected at least 1")
+        self.head_dim, self.base, self.scaling, self.factor = head_dim, base, scaling, factor
+        self.low_freq_factor, self.high_freq_factor = low_freq_factor, high_freq_factor
+        self.original_length = original_length
+        self._theta = self.frequencies()
+        self._last: tuple[Tensor, int, tuple[Tensor, Tensor]] | None = None
+        self.register_buffer("theta", torch.empty(head_dim // 2), persistent=False)
+        self.reset_parameters()
+
+    def frequencies(self) -> tuple[float, ...]:
+        """θ_m, scaled."""
+        half, f = self.head_dim // 2, self.factor
+        theta = [self.base ** (-m / half) for m in range(half)]
+        if self.scaling == "linear":
+            theta = [t / f for t in theta]
+        elif self.scaling == "ntk":
+            theta = [t * f ** (-m / max(half - 1, 1)) for m, t in enumerate(theta)]
+        elif self.scaling == "llama3":
+            low, high, L = self.low_freq_factor, self.high_freq_factor, self.original_length
+            s = [(L * t / (2 * math.pi) - low) / (high - low) for t in theta]
+            s = [min(max(x, 0.0), 1.0) for x in s]
+            theta = [x * t + (1 - x) * t / f for x, t in zip(s, theta, strict=True)]
+        return tuple(theta)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Rope:
+        """θ is made anew where the module is moved or cast: bfloat16 would spoil it."""
+        self.theta = self.theta.float()  # not every device holds float64
+        super()._apply(fn, recurse)
+        self.reset_parameters()
+        return self
+
+    def reset_parameters(self) -> None:
+        device = self.theta.device
+        self.theta = torch.tensor(self._theta, dtype=exact(device), device=device)
+
+    def turns(
+        self, p: Int[Tensor, "*b N"], dtype: torch.dtype
+    ) -> tuple[Float[Tensor, "*b N half"], Float[Tensor, "*b N half"]]:
+        """cos pθ and sin pθ: from a table that all layers share on the CPU, else computed. Those
+        of the last p are kept: keys and queries ask for the same."""
+        if p.device.type != "cpu" or torch.compiler.is_compiling() or not p.numel():
+            return cos_sin(p, self.theta, dtype)
+        if torch.is_inference_mode_enabled() or p.is_inference():  # made for that mode only
+            return self._looked_up(p, dtype)
+        if self._last is not None:
+            last, version, kept = self._last
+            if last is p and version == p._version and kept[0].dtype == dtype:
+                return kept
+        found = self._looked_up(p, dtype)
+        self._last = p, p._version, found
+        return found
+
+    def _looked_up(self, p: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        low, high = (int(x) for x in p.aminmax())
+        if low < 0 or high >= LONGEST:
+            return cos_sin(p, self.theta, dtype)
+        cos, sin = table(self._theta, 1 << max(high, 63).bit_length(), dtype)
+        return cos[p], sin[p]
+
+    def rotate(
+        self, t: Float[Tensor, "B H N d"], p: Int[Tensor, "*b N"]
+    ) -> Float[Tensor, "B H N d"]:
+        return turn(t, *self.turns(p, accum_dtype(t.dtype)))
+
+    def unrotate(
+        self, t: Float[Tensor, "B H N d"], p: Int[Tensor, "*b N"]
+    ) -> Float[Tensor, "B H N d"]:
+        """The way back: unrotate(rotate(t, p), p) = t."""
+        cos, sin = self.turns(p, accum_dtype(t.dtype))
+        return turn(t, cos, -sin)
+
+    def extra_repr(self) -> str:
+        scaling = (
+            "" if self.scaling is None else f", scaling={self.scaling!r}, factor={self.factor}"
+        )
+        return f"head_dim={self.head_dim}, base={self.base:g}{scaling}"
+
+
+def turn(
+    t: Float[Tensor, "B H N d"], cos: Float[Tensor, "*b N half"], sin: Float[Tensor, "*b N half"]
+) -> Float[Tensor, "B H N d"]:
+    """Every pair (a_m, b_m) of t turned by its angle."""
+    if t.shape[-1] != 2 * cos.shape[-1]:
+        raise ValueError(f"t has width {t.shape[-1]}; expected head_dim = {2 * cos.shape[-1]}")
+    cos, sin = cos.unsqueeze(-3), sin.unsqueeze(-3)  # the same for all heads
+    a, b = t.to(cos.dtype).chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(t.dtype)
+
+
+def cos_sin(
+    p: Int[Tensor, "*b N"], theta: Float[Tensor, "half"], dtype: torch.dtype
+) -> tuple[Float[Tensor, "*b N half"], Float[Tensor, "*b N half"]]:
+    angle = p[..., None].to(theta.dtype) * theta
+    return angle.cos().to(dtype), angle.sin().to(dtype)
+
+
+LONGEST = 1 << 16  # where a table grows too large to keep: 16 MB at head_dim = 64
+
+
+@lru_cache(maxsize=4)
+def table(theta: tuple[float, ...], length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """cos pθ and sin pθ for p = 0 … length − 1."""
+    with torch.inference_mode(False), torch.no_grad():  # it may outlive the mode it is made in
+        return cos_sin(
+            torch.arange(length, device="cpu"),
+            torch.tensor(theta, dtype=torch.float64, device="cpu"),
+            dtype,
+        )

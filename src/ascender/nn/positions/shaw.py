@@ -1,0 +1,66 @@
+"""Relative position representations (Shaw et al. 2018, https://arxiv.org/abs/1803.02155) on keys
+and values, without a vector for every pair."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ascender.core.geometry import accum_dtype
+from ascender.nn.positions.base import INIT, Position, distance
+
+
+class Shaw(Position):
+    """Shaw: acts on the scores and on the outputs; two learned tables that all heads share.
+
+        r(i, j) = clip(j − p(i), −c, c)
+        S_ij  gets  q_i · a^K_r(i,j) / √d        = (q a^Kᵀ)_i at r(i, j): N × (2c+1), then a gather
+        out_i gets  Σ_j A_ij a^V_r(i,j)          = Σ_r (Σ_{j: r(i,j)=r} A_ij) a^V_r: a sum by
+                                                   distance, N × (2c+1), then a product
+    Memory O(NM + Nc), no (N, M, d).
+
+    Laws: adding one number to all positions changes nothing; tables of zeros are vanilla; a^V of
+    one vector adds that vector to every row that sees anything. Needs the weights: dense only.
+    """
+
+    name = "shaw"
+    backends = ("dense",)
+
+    def __init__(self, head_dim: int, clip: int = 16) -> None:
+        super().__init__()
+        if head_dim < 1:
+            raise ValueError(f"head_dim = {head_dim}; expected at least 1")
+        if clip < 0:
+            raise ValueError(f"clip = {clip}; expected at least 0")
+        self.head_dim, self.clip = head_dim, clip
+        self.a_K = nn.Parameter(torch.empty(2 * clip + 1, head_dim))
+        self.a_V = nn.Parameter(torch.empty(2 * clip + 1, head_dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for a in (self.a_K, self.a_V):
+            nn.init.normal_(a, std=INIT)
+
+    def r(self, p: Int[Tensor, "N"], j: Int[Tensor, "M"]) -> Int[Tensor, "N M"]:
+        """The row of the tables that each pair uses: the clipped distance, from 0 on."""
+        return distance(p, j).clamp(-self.clip, self.clip).long() + self.clip
+
+    def scores(
+        self, q: Float[Tensor, "B H N d"], p: Int[Tensor, "N"], j: Int[Tensor, "M"]
+    ) -> Float[Tensor, "B H N M"]:
+        """q_i·a^K_ij, not divided by √d; float32 where q is of a half precision."""
+        acc = accum_dtype(q.dtype)
+        by_distance = q.to(acc) @ self.a_K.mT.to(acc)
+        return by_distance.gather(-1, self.r(p, j).expand(*q.shape[:2], -1, -1))
+
+    def values(
+        self, weights: Float[Tensor, "B H N M"], p: Int[Tensor, "N"], j: Int[Tensor, "M"]
+    ) -> Float[Tensor, "B H N e"]:
+        A = weights.to(accum_dtype(weights.dtype))
+        by_distance = A.new_zeros(*A.shape[:-1], len(self.a_V))
+        by_distance = by_distance.scatter_add(-1, self.r(p, j).expand_as(A), A)
+        return (by_distance @ self.a_V.to(A.dtype)).to(weights.dtype)
+
+    def extra_repr(self) -> str:
+        return f"head_dim={self.head_dim}, clip={self.clip}"

@@ -1,0 +1,74 @@
+"""T5's relative buckets (Raffel et al. 2019, https://arxiv.org/abs/1910.10683): near distances one
+by one, far ones in bins that grow with the logarithm, all beyond max_distance together."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ascender.nn.positions.base import INIT, MATRIX, Position, distance
+
+
+def bucket(
+    r: Int[Tensor, "..."], causal: bool, buckets: int = 32, max_distance: int = 128
+) -> Int[Tensor, "..."]:
+    """The bucket of a distance r = j − p(i).
+
+    Causal: n = max(0, −r) has all the buckets b. Else r ≤ 0 has the first half and r > 0 the
+    second, each with n = |r| and b = buckets/2.
+
+        n                                                    n < b/2
+        b/2 + ⌊ log(2n/b) / log(2 max_distance/b) · b/2 ⌋    above, at most b − 1
+    """
+    b = buckets if causal else buckets // 2
+    n = (-r).clamp_min(0) if causal else r.abs()
+    near = b // 2
+    # float32 and this order of operations: bins of trained models end where this rounds to.
+    far = torch.log(n.clamp_min(1).float() / near) / math.log(max_distance / near) * (b - near)
+    n = torch.where(n < near, n, (near + far.long()).clamp_max(b - 1))
+    return n if causal else n + b * (r > 0)
+
+
+class T5(Position):
+    """T5's relative bias: acts on the scores, one learned number a bucket and head.
+
+        β_ij = table[bucket(j − p(i)), h]        one-sided buckets where causal, else two-sided
+
+    Laws: adding one number to all positions changes nothing; a table of one value (so 0 too) is
+    vanilla. An N×M matrix, so: dense, compact and decode.
+    """
+
+    name = "t5"
+    backends = MATRIX
+
+    def __init__(self, heads: int, buckets: int = 32, max_distance: int = 128) -> None:
+        super().__init__()
+        if heads < 1:
+            raise ValueError(f"heads = {heads}; expected at least 1")
+        if buckets < 4 or buckets % 2:
+            raise ValueError(f"buckets = {buckets}; expected an even number of at least 4")
+        if max_distance <= buckets // 2:
+            raise ValueError(
+                f"max_distance = {max_distance}; expected more than buckets/2 = {buckets // 2}"
+            )
+        self.heads, self.buckets, self.max_distance = heads, buckets, max_distance
+        self.table = nn.Parameter(torch.empty(buckets, heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.table, std=INIT)
+
+    def bias(
+        self, p: Int[Tensor, "N"], j: Int[Tensor, "M"], causal: bool
+    ) -> Float[Tensor, "H N M"]:
+        D = self.max_distance  # beyond it nothing changes: 2D + 1 distances are all there are
+        r = torch.arange(-D, D + 1, device=p.device)
+        by_distance = self.table[bucket(r, causal, self.buckets, D)].mT  # (H, 2D + 1)
+        which = distance(p, j).clamp(-D, D) + D
+        return by_distance.index_select(1, which.flatten()).unflatten(1, which.shape)
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, buckets={self.buckets}, max_distance={self.max_distance}"

@@ -1,0 +1,429 @@
+"""The slot: one place, one signature, for everything that shapes attention.
+
+    x ─ embed ─ W_Q, W_K, W_V ─ rotate ─ attend_heads ─ W_O ─ y
+          └──────── position ────┴─ bias ──┘
+                                 normalizer
+
+An attention object says how rows meet keys (`attend_heads`); the projections, the position, the
+normaliser, masks and caches are the same for all. A baseline differs from ours by one object:
+
+    AscenderAttention(64, 4, position="rope")      Performer(64, 4, position="rope")
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
+
+from ascender.common.validate import check_flag, check_int, check_number, check_options
+from ascender.core.checks import THEIRS, check_other, check_window, make_visibility
+from ascender.core.combine import Bias, Parts, add_bias
+from ascender.core.normalizers import NORMALIZERS, Normalizer
+from ascender.core.normalizers import normalizer as make_normalizer
+from ascender.core.visibility import Visibility
+from ascender.nn.cache import CrossKV, KVCache
+from ascender.nn.call import Call, apart, broken, emptied, large, ordinary
+from ascender.nn.positions import POSITIONS, Position
+from ascender.nn.positions import position as make_position
+
+# nn.MultiheadAttention's options, and what is to be written here.
+MULTIHEAD = {
+    "batch_first": "nothing: tokens are always (batch, tokens, dim)",
+    "kdim": "context_dim=…",
+    "vdim": "context_dim=…",
+    "is_causal": "causal=True at the call",
+}
+# … and those of its call, or of transformers' models.
+CALLED = {
+    **THEIRS,
+    "key_padding_mask": "mask=~key_padding_mask (here True = may attend)",
+    "attention_mask": "mask=attention_mask.bool() (True = a real token)",
+    "past_key_values": "cache=…, made by new_cache()",
+    "position_ids": "positions=…",
+}
+WAYS = ("embed", "rotate", "bias", "scores", "values")  # in which a position can act
+
+
+class Unsupported(ValueError):
+    """A combination that cannot be had; the message names what can."""
+
+
+def ways(kind: type[Position]) -> list[str]:
+    """How a position acts: the methods it has of its own."""
+    return [w for w in WAYS if getattr(kind, w) is not getattr(Position, w)]
+
+
+def options_of(kind: type) -> list[str]:
+    """The keywords that an attention's constructor takes, its own first."""
+    found: dict[str, None] = {}
+    for cls in kind.__mro__:
+        if not issubclass(cls, Attention):
+            break
+        for p in inspect.signature(cls.__init__).parameters.values():
+            if p.kind is p.KEYWORD_ONLY:
+                found[p.name] = None
+    return list(found)
+
+
+class Attention(nn.Module, ABC):
+    """Multi-head attention with a hole in the middle.
+
+    heads       query heads; kv_heads ≤ heads groups keys and values
+    position    none, rope, alibi, t5, shaw, learned, sinusoidal, or a Position
+    normalizer  softmax, ssmax, topk, sparsemax, entmax15, length, or a Normalizer
+    window, n_global   look w tokens around, and at the first g tokens (where `windows`)
+    dropout     on the weights while training
+    """
+
+    name: str
+    windows = False  # whether window=… means anything here
+    serves: tuple[str, ...] = WAYS  # the ways of a position it can take
+    softmax_only = False  # whether it never has the scores to normalise otherwise
+    decodes = True  # with a cache
+    crosses = True  # keys from another sequence
+    of_context: tuple[str, ...] = ("k", "v")  # what `project` makes of it
+    repeats = True  # whether mixing a call twice is the same as once: no state is kept
+
+    def __init__(
+        self, dim: int, heads: int, *, head_dim: int | None = None, kv_heads: int | None = None,
+        window: int | None = None, n_global: int = 0, dropout: float = 0.0, bias: bool = False,
+        context_dim: int | None = None, position: str | Position | None = None,
+        normalizer: str | Normalizer | None = None, backend: str = "auto", **unknown: Any,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        check_options(f"{self.name} attention", unknown, options_of(type(self)), MULTIHEAD)
+        kv_heads = heads if kv_heads is None else kv_heads
+        for name, size in (("dim", dim), ("heads", heads), ("kv_heads", kv_heads),
+                           ("head_dim", head_dim), ("context_dim", context_dim)):  # fmt: skip
+            if size is not None:
+                check_int(name, size, 1)
+        if head_dim is None and dim % heads:
+            raise ValueError(f"heads = {heads}; expected a divisor of dim = {dim}, or head_dim=…")
+        if heads % kv_heads:
+            raise ValueError(f"kv_heads = {kv_heads}; expected a divisor of heads = {heads}")
+        check_number("dropout", dropout, "a number in [0, 1)", 0, 1)
+        check_window(window, n_global)
+        check_flag("bias", bias)
+        self.dim, self.heads, self.kv_heads = dim, heads, kv_heads
+        self.head_dim = dim // heads if head_dim is None else head_dim
+        self.window, self.n_global = window, n_global
+        self.dropout, self.backend = dropout, backend
+        self.source = dim if context_dim is None else context_dim
+        self.position = make_position(position, dim=dim, heads=heads, head_dim=self.head_dim)
+        self.normalizer = make_normalizer(normalizer, heads=heads)
+        self.check_fit()
+        self.W_Q = nn.Linear(dim, heads * self.head_dim, bias=bias)
+        self.W_K = nn.Linear(self.source, kv_heads * self.head_dim, bias=bias)
+        self.W_V = nn.Linear(self.source, kv_heads * self.head_dim, bias=bias)
+        self.W_O = nn.Linear(heads * self.head_dim, dim, bias=bias)
+
+    def check_fit(self) -> None:
+        """Refuse at the door what this attention cannot do."""
+        if self.window is not None and not self.windows:
+            raise Unsupported(
+                f"window = {self.window}: {self.name} attention has no window; expected one of "
+                "ascender, shuffled, longformer, bigbird"
+            )
+        lacks = [w for w in ways(type(self.position)) if w not in self.serves]
+        if lacks:
+            fit = [n for n, P in POSITIONS.items() if all(w in self.serves for w in ways(P))]
+            raise Unsupported(
+                f"position {self.position.name!r} acts by {', '.join(lacks)}, which {self.name} "
+                f"attention has no place for; expected one of {', '.join(fit)}"
+            )
+        if self.softmax_only and not self.normalizer.softmax:
+            fit = [n for n, kind in NORMALIZERS.items() if kind.softmax]
+            raise Unsupported(
+                f"normalizer {self.normalizer.name!r} needs the scores themselves, which "
+                f"{self.name} attention never has; expected one of {', '.join(fit)}"
+            )
+
+    @abstractmethod
+    def attend_heads(self, call: Call) -> Float[Tensor, "B H N e"]:
+        """Rows meet keys."""
+
+    def parts(self, call: Call) -> tuple[Float[Tensor, "B H N e"], Parts]:
+        """The same with every term of every score."""
+        raise Unsupported(
+            f"{self.name} attention has no matrix of scores to take apart; expected one "
+            "of vanilla, graph, ascender, shuffled, or a call without return_parts"
+        )
+
+    def pattern(self, p: Int[Tensor, "N"], j: Int[Tensor, "M"]) -> Bool[Tensor, "h N M"]:
+        """Which keys its window lets a query see, without other masks."""
+        vis = Visibility(p, j, window=self.window, n_global=self.n_global)
+        return vis.visible[0]
+
+    def bias(self, call: Call, other: Bias) -> Bias:
+        """β: the caller's, the position's, and Shaw's q_i·a^K_ij/√d."""
+        vis = call.vis
+        if vis.cross:
+            return other
+        other = add_bias(other, self.position.bias(vis.p, vis.j, vis.causal))
+        scores = self.position.scores(call.q, vis.p, vis.j)
+        return other if scores is None else add_bias(other, scores / call.q.shape[-1] ** 0.5)
+
+    def neighbours_of(self, call: Call) -> Int[Tensor, "..."] | None:
+        """The index lists a pass goes by, to hand to another layer."""
+        return call.neighbours if isinstance(call.neighbours, Tensor) else None
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N dim"],
+        context: Float[Tensor, "B M source"] | None = None,
+        causal: bool = False,
+        mask: Bool[Tensor, "..."] | None = None,
+        *,
+        other: Bias = None,
+        neighbours: str | Int[Tensor, "..."] | None = None,
+        cache: Any = None,
+        positions: Int[Tensor, "..."] | None = None,
+        backend: str | None = None,
+        return_parts: bool = False,
+        return_neighbours: bool = False,
+        is_causal: bool = False,
+        **unknown: Any,
+    ) -> Any:
+        """y, or (y, Parts) with return_parts, or (y, index lists) with return_neighbours, or
+        (y, Parts, index lists).
+
+        context    keys come from here instead of x: cross-attention; positions that act in the
+                   attention (rope, alibi, t5, shaw) have no say there
+        mask       bool, True = may attend: (B, M) for padding, or broadcastable to (B, H, N, M)
+        other      an additive bias that broadcasts to (B, H, N, M), or LowRank
+        neighbours index lists to go by (ascender, graph), such as another layer's
+        cache      x are the next tokens; attends causally to them and to all that it holds. With
+                   a context: a Memory, so that its keys are made once
+        positions  (N,) or (B, N), for rope and the absolute ones, where not 0, 1, 2 …
+        is_causal  another name of causal
+        """
+        if unknown:
+            check_options("the call", unknown, CALL, CALLED)
+        if isinstance(causal, Tensor):
+            raise TypeError(
+                f"causal is a tensor {tuple(causal.shape)}; expected True or False: q, k and v are "
+                "all made of x here, so call it as attention(x), or attention(x, context) where "
+                "keys and values are of other tokens"
+            )
+        causal = causal or is_causal
+        strange = not (ordinary(x) and (context is None or cache is not None or ordinary(context)))
+        if strange and cache is None:
+            call = self._marked(x, context, causal, mask, other, neighbours, positions)
+        else:  # a cache keeps what there is
+            call = self.call(x, context, causal, mask, other, neighbours, cache, positions)
+        if backend is not None:
+            call = replace(call, backend=backend)
+        if return_neighbours:
+            call = replace(call, neighbours=self.neighbours_of(call))
+        out, *parts = self._run(call, return_parts, strange, cache is not None)
+        near = [call.neighbours] if return_neighbours else []
+        y = self._merge_finite(out) if strange else self._merge(out)
+        return (y, *parts, *near) if parts or near else y
+
+    def _marked(
+        self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None, other: Bias,
+        neighbours: str | Tensor | None, positions: Tensor | None,
+    ) -> Call:  # fmt: skip
+        """The call of tokens of which some are not finite or too large."""
+        self._check_tokens(x, context, None)
+        x, bad = emptied(x)
+        bad_q = bad_k = bad
+        if context is not None:
+            context, bad_k = emptied(context)
+        call = self.call(x, context, causal, mask, other, neighbours, None, positions)
+        return call.marked(bad_q, bad_k, self.of_context)
+
+    def _run(self, call: Call, parts: bool, strange: bool, cached: bool) -> tuple[Any, ...]:
+        """(out,) or (out, Parts); contained where a token is strange, or one of the cache was."""
+        if not strange:
+            found = self.parts(call) if parts else (self.attend_heads(call),)
+            if not (cached and self.repeats) or ordinary(found[0]):
+                return found
+        return self.contained(call, parts)
+
+    def contained(self, call: Call, parts: bool) -> tuple[Any, ...]:
+        """The same where tokens may hold anything: see call.py."""
+        once = call.cache is None or self.repeats  # else a state has to take in what is large
+        bad, huge = (
+            (broken(call.q, most=most), broken(call.k, call.v, most=most))
+            for most in (math.inf, large(call.q) if once else math.inf)
+        )
+        clean = call.without(*huge, self.of_context)
+        out, *more = self.parts(clean) if parts else (self.attend_heads(clean),)
+        spoilt = self.sees(call.vis, *bad)
+        if any(bool((h & ~b).any()) for b, h in zip(bad, huge, strict=True)):
+            plain = replace(call.without(*bad, self.of_context), dropout=0.0)
+            own = apart(self.attend_heads, plain, self.parameters())
+            out = torch.where(self.sees(call.vis, *huge), own, out)
+        if parts:
+            weights = more[0].weights.masked_fill(spoilt & call.vis.visible, torch.nan)
+            more = [replace(more[0], weights=weights)]
+        return out.masked_fill(spoilt, torch.nan), *more
+
+    def sees(
+        self, vis: Visibility, queries: Bool[Tensor, "B N"], keys: Bool[Tensor, "B M"]
+    ) -> Bool[Tensor, "B #H #N 1"]:
+        """Which rows see one of these keys, or anything if they are one of these queries."""
+        own, marked = queries[:, None, :, None], keys[:, None, None, :]
+        mask = marked if vis.mask is None else marked & vis.mask
+        return (self.count(replace(vis, mask=mask)) > 0) | (own & (self.count(vis) > 0))
+
+    def count(self, vis: Visibility) -> Int[Tensor, "#B #H #N 1"]:
+        """|V(i)|, without a matrix."""
+        return vis.count
+
+    def call(
+        self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None,
+        other: Bias, neighbours: str | Tensor | None, cache: Any,
+        positions: Tensor | None,
+    ) -> Call:  # fmt: skip
+        """The pass that a forward asks for, checked."""
+        self._check_tokens(x, context, cache)
+        memory, cache = (cache, None) if isinstance(cache, CrossKV) else (None, cache)
+        start = 0 if cache is None else len(cache)
+        where = positions
+        if where is None:
+            where = torch.arange(start, start + x.shape[1], device=x.device)
+        x = self.position.embed(x, where)
+        made = self.project(x, context) if memory is None else self._known(x, context, memory)
+        if context is None:
+            rotated = self.position.rotate(made["k"], where)
+            if rotated is not made["k"]:
+                made.update(q=self.position.rotate(made["q"], where), bare=made["k"], k=rotated)
+        q, k, v, bare = (made.pop(name, None) for name in ("q", "k", "v", "bare"))
+        cross = context is not None
+        window, n_global = (None, 0) if cross else (self.window, self.n_global)
+        seen = self._padding(mask, x if context is None else context) if cache is None else None
+        vis = make_visibility(
+            q, k.shape[2], causal=causal or cache is not None, window=window, n_global=n_global,
+            mask=seen, cross=cross,
+        )  # fmt: skip
+        call = Call(
+            q, k, v, vis, self.position, bare=bare, neighbours=neighbours, backend=self.backend,
+            dropout=self.dropout if self.training else 0.0, cache=cache, more=made,
+        )  # fmt: skip
+        if cache is not None:
+            call = self.read_cache(call, self.new_token_mask(mask, call.q.shape[2], cache))
+        B, H, N = call.q.shape[:3]
+        check_other(other, B, H, N, call.vis.M)
+        other = self.bias(call, other)
+        return call if other is None else replace(call, other=other)
+
+    def project(
+        self, x: Float[Tensor, "B N dim"], context: Float[Tensor, "B M source"] | None = None
+    ) -> dict[str, Any]:
+        """q, k, v by head, and whatever else `mix` wants to find in `more`."""
+        source = x if context is None else context
+        q = self._split(self.W_Q(x))
+        return {"q": q, "k": self._split(self.W_K(source)), "v": self._split(self.W_V(source))}
+
+    def scale_query(
+        self, q: Float[Tensor, "B H N d"], count: Callable[[], Tensor]
+    ) -> Float[Tensor, "B H N d"]:
+        """q sharpened and over the temperature; |V(i)| is made only for a normaliser that asks."""
+        if type(self.normalizer).sharpen is not Normalizer.sharpen:
+            q = self.normalizer.sharpen(q, count())
+        T = self.normalizer.temperature
+        return q if T == 1 else q / T
+
+    def _known(self, x: Tensor, context: Tensor | None, memory: CrossKV) -> dict[str, Any]:
+        """The same, with what is known of the context: it is looked at once, then for its first
+        token only."""
+        assert context is not None
+        if memory:
+            return {**self.project(x, context[:, :1]), **memory}
+        made = self.project(x, context)
+        memory.update({name: made[name] for name in self.of_context})
+        return made
+
+    def new_cache(self) -> Any:
+        """An empty cache for decoding: bounded where there is a window."""
+        return KVCache(window=self.window, n_global=self.n_global)
+
+    def read_cache(self, call: Call, mask: Bool[Tensor, "B n"] | None) -> Call:
+        """The new tokens against everything the cache holds, themselves included."""
+        cache = call.cache
+        cache.keep(mask, k=call.k, v=call.v)
+        vis = cache.visibility(call.q.shape[2])
+        return replace(call, k=cache["k"], v=cache["v"], vis=vis, bare=None)
+
+    def _check_tokens(self, x: Tensor, context: Tensor | None, cache: Any) -> None:
+        for name, t, width in (("x", x, self.dim), ("context", context, self.source)):
+            if t is None and name == "context":
+                continue
+            if not isinstance(t, Tensor):
+                raise TypeError(f"{name} = {t!r}; expected a tensor (batch, tokens, {width})")
+            if t.ndim != 3 or t.shape[-1] != width:
+                raise ValueError(
+                    f"{name} has shape {tuple(t.shape)}; expected (batch, tokens, {width})"
+                )
+        if context is None and self.source != self.dim:
+            raise ValueError(f"no context; expected keys of width {self.source} (context_dim)")
+        if cache is None:
+            return
+        if not self.decodes and context is None:
+            raise Unsupported(
+                f"{self.name} attention cannot decode with a cache; expected cache=None and the "
+                "whole sequence"
+            )
+        if isinstance(cache, CrossKV) and context is None:
+            raise ValueError("cache is Memory, without a context; expected new_cache()")
+        if context is not None and not isinstance(cache, CrossKV):
+            raise ValueError(
+                f"cache is {type(cache).__name__}; expected no context with it, or Memory()"
+            )
+        if context is not None:
+            return
+        window = getattr(cache, "window", None)
+        if window != self.window and self.window is not None:
+            raise ValueError(f"the cache has window {window}; expected {self.window}")
+
+    def new_token_mask(self, mask: Tensor | None, n: int, cache: Any) -> Tensor | None:
+        """Which of the new tokens are real."""
+        if mask is None:
+            return None
+        seen = len(cache)
+        if not isinstance(mask, Tensor):
+            raise TypeError(f"mask = {mask!r}; expected torch.bool, True = a real token")
+        if mask.ndim != 2 or mask.dtype != torch.bool or mask.shape[1] not in (n, seen + n):
+            raise ValueError(
+                f"mask is {mask.dtype} {tuple(mask.shape)}; expected bool (B, {n}) for the new "
+                f"tokens, or (B, {seen + n}) for all"
+            )
+        return mask[:, -n:]
+
+    def _padding(self, mask: Tensor | None, keys: Tensor) -> Tensor | None:
+        if not isinstance(mask, Tensor) or mask.ndim != 2:
+            return mask  # make_visibility() checks it
+        if mask.shape != keys.shape[:2]:
+            raise ValueError(
+                f"mask has shape {tuple(mask.shape)}; expected padding (B, M) = "
+                f"{tuple(keys.shape[:2])}, or four axes that broadcast to (B, H, N, M)"
+            )
+        return mask[:, None, None, :]
+
+    def _split(self, t: Shaped[Tensor, "B N w"], width: int | None = None) -> Tensor:
+        return t.unflatten(-1, (-1, self.head_dim if width is None else width)).transpose(1, 2)
+
+    def _merge(self, out: Float[Tensor, "B H N d"]) -> Float[Tensor, "B N dim"]:
+        return self.W_O(out.transpose(1, 2).flatten(2))
+
+    def _merge_finite(self, out: Float[Tensor, "B H N d"]) -> Float[Tensor, "B N dim"]:
+        """The same, past rows that are not finite: W_O has no gradient from them."""
+        finite, bad = emptied(out.transpose(1, 2).flatten(2))
+        return self.W_O(finite).masked_fill(bad[..., None], torch.nan)
+
+    def extra_repr(self) -> str:
+        shape = f"dim={self.dim}, heads={self.heads}"
+        return shape + (f", window={self.window}" if self.window is not None else "")
+
+
+CALL = [name for name in inspect.signature(Attention.forward).parameters if name != "unknown"][1:]

@@ -1,0 +1,1 @@
+"""Building blocks of every report: tables, figures, colours, translated strings, pages."""

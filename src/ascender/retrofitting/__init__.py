@@ -1,0 +1,1 @@
+"""The three rules added to a pretrained Hugging Face model."""

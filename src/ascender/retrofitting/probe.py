@@ -1,0 +1,171 @@
+"""What an attention module of another model does, found by trying it.
+
+Its forward is called once on a few random tokens, with an attention function that only looks: so
+it is known, not assumed, how many heads there are, how their scores are scaled, whether the keys
+come rotated and that turning them back gives the keys there were.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ascender.core.geometry import unit
+from ascender.retrofitting.rule_adapter import FOREIGN, NAME, RuleAdapter
+
+FAMILIES = (
+    "bert", "gemma", "gemma3_text", "gpt2", "llama", "mistral", "modernbert", "opt", "phi",
+    "qwen2", "qwen3", "roberta", "vit",
+)  # fmt: skip
+TOKENS = 5
+
+
+class Unfit(ValueError):
+    """A model that cannot be retrofitted; the message says why and names families that can."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"{why}; expected a model whose self-attentions go through transformers' attention "
+            f"interface, such as {', '.join(FAMILIES)}"
+        )
+
+
+@dataclass
+class Seen:
+    """What an attention function was handed; stands where a swarm will."""
+
+    now: None = None
+    q: Tensor = field(default_factory=lambda: torch.empty(0))
+    k: Tensor = field(default_factory=lambda: torch.empty(0))
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def attend(
+        self, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Any, scaling: Any,
+        dropout: float, more: dict[str, Any],
+    ) -> tuple[Tensor, None]:  # fmt: skip
+        self.q, self.k, self.more = q, k, more
+        return q.new_zeros(q.shape[0], q.shape[2], q.shape[1], v.shape[-1]), None
+
+
+@dataclass(frozen=True)
+class Nature:
+    """Of one attention module: its widths, the names of its arguments, and its rotation."""
+
+    dim: int
+    heads: int
+    names: list[str]
+    rotary: Callable[..., Any] | None
+
+    def swarm(self, options: dict[str, Any]) -> RuleAdapter:
+        return RuleAdapter(self.dim, self.heads, rotary=self.rotary, names=self.names, **options)
+
+
+def self_attentions(model: nn.Module) -> dict[str, nn.Module]:
+    """The modules by name, in order, whose forward asks transformers' attention interface, and
+    whose keys are of their own tokens."""
+    found = {}
+    for name, module in model.named_modules():
+        forward = inspect.unwrap(type(module).forward)
+        code = getattr(forward, "__code__", None)
+        if code is None or "ALL_ATTENTION_FUNCTIONS" not in code.co_names:
+            continue
+        kind = type(module).__name__.lower()
+        if "cross" not in kind and not getattr(module, "is_cross_attention", False):
+            found[name] = module
+    return found
+
+
+@torch.no_grad()
+def probe(model: nn.Module, name: str, module: nn.Module) -> Nature:
+    """Try one attention module."""
+    kind = f"{type(module).__name__} ({name})"
+    config: Any = getattr(module, "config", None)
+    dim = getattr(config, "hidden_size", None)
+    like = next(module.parameters(), None)
+    if dim is None or like is None:
+        raise Unfit(f"{kind} has no config with a hidden_size, or no weights")
+    parameters = inspect.signature(module.forward).parameters
+    x = torch.randn(1, TOKENS, dim, generator=torch.Generator().manual_seed(0)).to(like)
+    turn = _rotation(model, module, x) if "position_embeddings" in parameters else None
+    seen = _try(kind, module, x, turn)
+    for term in FOREIGN:
+        if seen.more.get(term) is not None:
+            raise Unfit(f"{kind} has {term} in its scores")
+    rotary = None if turn is None else _unturn(kind, module, x, turn, seen)
+    names = [p.name for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
+    return Nature(dim, seen.q.shape[1], names, rotary)
+
+
+def _try(kind: str, module: nn.Module, x: Tensor, turn: Any) -> Seen:
+    parameters = inspect.signature(module.forward).parameters.values()
+    given: dict[str, Any] = {
+        p.name: None for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD
+    }
+    given[next(iter(given), "hidden_states")] = x
+    if turn is not None:
+        given["position_embeddings"] = turn
+    try:
+        with looking(module) as seen:
+            module(**given)
+    except Exception as problem:
+        raise Unfit(f"{kind} could not be tried ({type(problem).__name__}: {problem})") from problem
+    if seen.q.ndim != 4 or seen.k.shape[2] != TOKENS:
+        raise Unfit(f"{kind} did not hand its queries and keys to the attention interface")
+    return seen
+
+
+@contextmanager
+def looking(module: nn.Module) -> Iterator[Seen]:
+    """Its attention function only looks, meanwhile."""
+    config: Any = module.config
+    before, seen = config._attn_implementation_internal, Seen()
+    config._attn_implementation_internal = NAME
+    module.__dict__["swarm"] = seen
+    try:
+        yield seen
+    finally:
+        config._attn_implementation_internal = before
+        del module.__dict__["swarm"]
+
+
+def _rotation(model: nn.Module, module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """cos and sin as the model makes them, of positions 1, 2, 3 …"""
+    where = torch.arange(1, TOKENS + 1, device=x.device)[None]
+    for rotary in model.modules():
+        if not any(name.endswith("inv_freq") for name, _ in rotary.named_buffers(recurse=False)):
+            continue
+        more = {}
+        if "layer_type" in inspect.signature(rotary.forward).parameters:
+            config, layer = module.config, getattr(module, "layer_idx", 0)
+            more["layer_type"] = config.layer_types[layer]  # type: ignore[union-attr, index]
+        return rotary(x, where, **more)
+    raise Unfit(f"{type(module).__name__} wants position_embeddings that nothing here makes")
+
+
+def _unturn(
+    kind: str, module: nn.Module, x: Tensor, turn: tuple[Tensor, Tensor], seen: Seen
+) -> Callable[..., Any] | None:
+    """The rotation of the model's own file, tried backwards; None where keys come unrotated."""
+    cos, sin = turn
+    bare = _try(kind, module, x, (torch.ones_like(cos), torch.zeros_like(sin))).k
+    if torch.equal(bare, seen.k):
+        return None
+    rotary = getattr(sys.modules[type(module).__module__], "apply_rotary_pos_emb", None)
+    if rotary is None:
+        raise Unfit(f"{kind} rotates its keys in a way of its own")
+    swarm = RuleAdapter(1, 1, rotary=rotary)
+    try:
+        back = swarm.unrotated(seen.k, cos[:, None], sin[:, None])
+    except (TypeError, RuntimeError, IndexError) as problem:
+        raise Unfit(f"{kind} rotates its keys in a way of its own ({problem})") from problem
+    error = (unit(back.double()) - unit(bare.double())).abs().max()
+    if not error < max(8 * torch.finfo(x.dtype).eps, 1e-5):
+        raise Unfit(f"{kind} rotates its keys in a way that (cos, −sin) does not undo")
+    return rotary

@@ -1,0 +1,188 @@
+"""The three rules beside an attention that is not ours: what a retrofitted layer is given.
+
+    x̂ = x / rms(x)      z = x̂ U      h = x̂ P
+    S_ij = s · q_i·k_j + λ_a ω_a γ_i r̃^align_ij + λ_s ω_s η_i r̃^sep_ij + λ_c ω_c γ_i r̃^coh_ij
+
+x is what the attention module is given, s its own scale, q and k its own, rotated if it rotates
+them; alignment sees the keys unrotated. x̂ because models hand their attention tokens of any
+length, and U starts as for tokens of unit variance. Laws: with every ω at 0 nothing changes;
+decoding with a cache equals the full pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from ascender.core.attention import attend
+from ascender.core.checks import build_flock
+from ascender.core.flock import Flock
+from ascender.core.losses import Source
+from ascender.hf.masks import understood
+from ascender.nn.rule_parameters import (
+    RuleParameters,
+    check_heads,
+    check_widths,
+    counts,
+    start_coordinates,
+)
+from ascender.retrofitting.cache import Carried, unpack
+
+NAME = "ascender"  # of the attention and of its masks among transformers' own
+CROSS = ("encoder_hidden_states", "key_value_states")  # keys from another sequence
+FOREIGN = ("softcap", "s_aux", "position_bias")  # terms of a score that we have no place for
+TINY = 1e-6  # below which a token's length says nothing
+
+
+class RuleAdapter(nn.Module, RuleParameters, Source):
+    """U, P and the numbers of the rules, for one attention module of another model.
+
+    geometry    "shared" (one U, P and kernel width for all heads), or "per_head"
+    omega       where ω starts: at 0 the model is what it was
+    rotary      the model's own rotation of (q, k) by (cos, sin), where it has one
+    names       of the arguments of the attention module, the tokens first
+    """
+
+    def __init__(
+        self, dim: int, heads: int, *, d_z: int = 16, d_a: int = 16,
+        k: int | Sequence[int] = 16, geometry: str = "shared", numbers: str = "per_head",
+        neighbours: str = "semantic", standardise: bool = True,
+        separation_scope: str = "neighbours", local_scope: str = "visible",
+        roles: Sequence[str] | None = None, omega: float = 0.0, backend: str = "auto",
+        rotary: Callable[..., tuple[Tensor, Tensor]] | None = None,
+        names: Sequence[str] = ("hidden_states",),
+    ) -> None:  # fmt: skip
+        super().__init__()
+        check_heads(heads, geometry, numbers, roles)
+        check_widths(d_z, d_a)
+        self.d_z, self.d_a, self.heads = d_z, d_a, heads
+        self.k = counts(k)
+        self.neighbours, self.standardise, self.backend = neighbours, standardise, backend
+        self.separation_scope, self.local_scope = separation_scope, local_scope
+        self.roles = None if roles is None else tuple(roles)
+        self.rotary, self.names = rotary, list(names)
+        self.spaces = 1 if geometry == "shared" else heads
+        self.U = nn.Linear(dim, self.spaces * d_z, bias=False)
+        self.P = nn.Linear(dim, self.spaces * d_a, bias=False)
+        self.make_numbers(omega, 1 if numbers == "shared" else heads, self.spaces)
+        start_coordinates(self.U, d_z)
+        self.rules().check_heads(heads)
+        self.now: list[Tensor] | None = None  # z, h (and cos, sin) of the tokens on their way
+
+    def before(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
+        """Where the attention module gets its tokens (a forward pre-hook): take them, and let the
+        cache carry with their keys what their later readers need."""
+        given = {**dict(zip(self.names, args, strict=False)), **kwargs}
+        if any(given.get(name) is not None for name in CROSS):
+            self.now = []
+            return None
+        self.now = self.project(given[self.names[0]], given.get("position_embeddings"))
+        if given.get("past_key_values") is None:
+            return None
+        carried = Carried(given["past_key_values"], self.now)
+        if "past_key_values" in kwargs:
+            return args, {**kwargs, "past_key_values": carried}
+        at = self.names.index("past_key_values")
+        return (*args[:at], carried, *args[at + 1 :]), kwargs
+
+    def project(self, x: Float[Tensor, "B N dim"], turn: Any) -> list[Tensor]:
+        """z and h, and cos and sin where keys are rotated, each (B, ·, N, ·)."""
+        x = x.to(self.U.weight.dtype)
+        x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + TINY)
+        made = [self.U(x).unflatten(-1, (-1, self.d_z)), self.P(x).unflatten(-1, (-1, self.d_a))]
+        if self.rotary is not None:
+            made += [t.expand(x.shape[0], -1, -1).unsqueeze(2) for t in turn]
+        return [t.transpose(1, 2) for t in made]
+
+    def attend(
+        self, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
+        scaling: float | None, dropout: float, more: dict[str, Any],
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        """The attention function's part: (out (B, N, H, e), weights where they are asked for)."""
+        d, N, M = q.shape[-1], q.shape[2], k.shape[2]
+        if self.now is None:
+            raise RuntimeError(
+                f"{type(module).__name__} attends without its tokens; expected the module to be "
+                "called, not its forward"
+            )
+        for term in FOREIGN:
+            if more.get(term) is not None:
+                raise ValueError(f"{term} in the scores; expected none, as at the retrofit")
+        new, self.now = self.now, None
+        z, h, *turn = (t.to(q.dtype) for t in new)
+        z_k, h_k = z, h
+        if k.shape[-1] > d:  # from a cache
+            if M > N:
+                z_k, h_k, *turn = unpack(k[..., d:], new)
+            k = k[..., :d]
+        if scaling is not None:
+            q = q * (scaling * d**0.5)
+        k, v = k.to(q.dtype), v.to(q.dtype)  # autocast leaves them unlike each other
+        kinds = understood(mask, N, M, is_causal(module, more))
+        flock = build_flock(
+            q, k, v, z, h, z_k, h_k, rules=self.rules(), neighbours=self.neighbours,
+            bare=self.unrotated(k, *turn) if turn else None, dropout=dropout, **kinds,
+        )  # fmt: skip
+        return self.attend_heads(flock, bool(more.get("output_attentions")))
+
+    def attend_heads(self, flock: Flock, weights: bool) -> tuple[Tensor, Tensor | None]:
+        """(out (B, N, H, e), weights where they are asked for)."""
+        asked = self.asked() and flock.vis.M == flock.vis.N
+        call = attend(flock, self.backend, return_parts=weights, return_losses=asked)
+        out, *rest = call if isinstance(call, tuple) else (call,)
+        if asked:
+            self.give(rest.pop())
+        return out.transpose(1, 2), rest[0].weights if rest else None
+
+    def unrotated(
+        self, k: Float[Tensor, "B G M d"], cos: Tensor, sin: Tensor
+    ) -> Float[Tensor, "B G M d"]:
+        """The keys before rotation, up to one factor: the rotation is orthogonal (scaled, in some
+        models), so turning by (cos, −sin) undoes it. Where cos is narrower than the keys, the
+        first columns are what was rotated."""
+        assert self.rotary is not None
+        r = cos.shape[-1]
+        turned = k[..., :r]
+        back = self.rotary(turned[:, :1], turned, cos.squeeze(1), -sin.squeeze(1))[1]
+        back = back.to(k.dtype)
+        return back if r == k.shape[-1] else torch.cat([back, k[..., r:]], -1)
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, k={self.k}, spaces={self.spaces}"
+
+
+def is_causal(module: nn.Module, more: dict[str, Any]) -> bool:
+    """Whether rows see no later keys where no mask says so."""
+    said = more.get("is_causal")
+    return bool(getattr(module, "is_causal", True) if said is None else said)
+
+
+def attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None,
+    scaling: float | None = None, dropout: float = 0.0, **more: Any,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """What transformers calls in the middle of every attention of a retrofitted model; layers
+    without a swarm, and keys from another sequence, get the plain softmax."""
+    swarm = getattr(module, "swarm", None)
+    if swarm is None or swarm.now == []:
+        return sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **more
+        )
+    return swarm.attend(module, query, key, value, attention_mask, scaling, dropout, more)
+
+
+def mask(*args: Any, **kwargs: Any) -> Tensor | None:
+    """The mask of the same name, without which causality would silently be lost: True = may
+    attend, written out wherever it restricts anything."""
+    return sdpa_mask(*args, **{**kwargs, "allow_is_causal_skip": False})
+
+
+ALL_ATTENTION_FUNCTIONS.register(NAME, attention)
+ALL_MASK_ATTENTION_FUNCTIONS.register(NAME, mask)

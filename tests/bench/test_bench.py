@@ -1,0 +1,248 @@
+"""The benchmarks run end to end on a few tokens; what they count and conclude is checked by hand.
+No time is asserted anywhere."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from ascender.bench import attention, choose, goals, imports, layer, model
+from ascender.bench.candidates import CANDIDATES, ours
+from ascender.core.attention import BACKENDS
+from ascender.measure import memory
+from ascender.measure.flops import Problem, Variant
+from ascender.measure.timing import FORWARD, TRAINING, Plan, Row, best, interleave
+
+ONCE = Plan(repeats=1, at_least=0.0)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_bench_is_not_imported_by_the_package():
+    code = "import ascender, sys; print([m for m in sys.modules if m.startswith('ascender.bench')])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_candidates_take_turns():
+    order = []
+    calls = {name: lambda name=name: order.append(name) for name in "abc"}
+    times = interleave(calls, Plan(repeats=3, at_least=0.0))
+    assert order == list("abcabcabc")
+    assert {len(t) for t in times.values()} == {3}
+
+
+def test_a_call_may_have_a_clock_of_its_own():
+    assert best({"a": lambda: 7.5, "b": lambda: 2.5}, ONCE, clock=lambda call: call()) == {
+        "a": 7.5,
+        "b": 2.5,
+    }
+
+
+def test_best_is_the_shortest_turn():
+    assert best({}, ONCE) == {}
+    assert set(best({"a": lambda: None}, ONCE)) == {"a"}
+
+
+def test_a_slow_call_sits_out_and_a_quick_one_does_not():
+    plan = Plan(repeats=9, at_most=30.0)
+    assert not plan.sits_out([], 10)
+    assert not plan.sits_out([5.0], 10)  # one more turn, though its share is 3 s
+    assert plan.sits_out([11.0], 10)
+    assert plan.sits_out([5.0, 5.0], 10)
+    assert not plan.sits_out([0.1, 0.1], 10)
+
+
+def test_rounds_go_on_for_a_while_where_calls_are_short():
+    plan = Plan(repeats=2, at_least=1.0)
+    assert plan.goes_on(5, 0.5)
+    assert not plan.goes_on(5, 1.5)
+    assert plan.goes_on(1, 99.0)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_rows(causal):
+    rows = attention.run(attention.Study.full((19, 150), causal, 1, weigh=True))
+    assert {(r.n, r.work) for r in rows} == {(n, w) for n in (19, 150) for w in (FORWARD, TRAINING)}
+    for row in rows:
+        assert row.skipped is None
+        assert row.ms > 0
+        assert row.ratio > 0
+        assert row.flop_ratio > 0
+        assert row.memory_mb is None  # too short for it
+    stock = [r for r in rows if r.candidate == r.baseline]
+    assert all(r.ratio == r.flop_ratio == 1 for r in stock)
+    assert {r.candidate for r in rows if r.work == FORWARD} == set(CANDIDATES)
+    assert not any(r.candidate.startswith("decode") for r in rows if r.work == TRAINING)
+
+
+def test_what_is_too_large_is_skipped_and_says_why():
+    dense, bias = CANDIDATES["dense"].refuses, CANDIDATES["bias"].refuses
+    assert dense(Problem(2048), FORWARD) is None
+    assert "2048" in dense(Problem(2049), FORWARD)
+    assert bias(Problem(4096), TRAINING) is None
+    assert bias(Problem(16384), FORWARD) == "needs 4 GB"
+    study = attention.Study.full((64, 16384), False, 1, weigh=True)
+    assert {n for _, n, _ in study.weighed} == {16384}
+    assert not {"dense", "bias"} & {name for name, _, _ in study.weighed}
+
+
+def test_the_variants_compute_the_same_attention():
+    """Shared, reused and windowed candidates differ in cost, not in what they are."""
+    p = Problem(70, k=5)
+    for v in (Variant(), Variant(shared=True), Variant(shared=True, reuse=True, local=True)):
+        fast, slow = (ours(p, replace(v, backend=b)).call() for b in ("folded", "dense"))
+        torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-4)
+    reused, found = (ours(p, Variant(shared=True, reuse=r)).call() for r in (True, False))
+    torch.testing.assert_close(reused, found)
+
+
+def test_memory_is_measured_in_a_process_of_its_own():
+    found = memory.measure("attention", "stock", Problem(64), FORWARD, threads=1)
+    assert 0 < found["call"] < found["process"]
+
+
+def test_memory_says_what_failed(monkeypatch):
+    failed = subprocess.CompletedProcess([], 1, stdout="", stderr="Traceback …\nKilled: 9\n")
+    monkeypatch.setattr(memory.subprocess, "run", lambda *args, **kinds: failed)
+    with pytest.raises(RuntimeError, match="memory of folded at N = 64: Killed: 9"):
+        memory.measure("attention", "folded", Problem(64), FORWARD, threads=1)
+
+
+def _row(candidate, n, work, ratio):
+    return Row(candidate, n, work, 1.0, ratio, None)
+
+
+def test_goals_of_the_rows_that_are_there():
+    rows = [
+        _row("folded", 4096, FORWARD, 3.9),
+        _row("folded_shared", 4096, FORWARD, 2.3),
+        _row("folded", 1024, FORWARD, 1.0),  # no goal there
+        _row("decode", 4096, FORWARD, None),  # skipped
+    ]
+    found = {g["goal"]: (g["limit"], g["measured"], g["reached"]) for g in goals.reached(rows)}
+    assert found == {
+        "folded forward, N = 4096, per-head geometry": (4.0, 3.9, True),
+        "… shared geometry, QK-norm": (2.2, 2.3, False),
+    }
+
+
+def test_a_goal_of_memory_looks_at_memory():
+    row = attention.AttentionRow("folded", 16384, FORWARD, 1.0, 99.0, None, "stock", 1, 1)
+    assert goals.reached([row]) == []
+    (found,) = goals.reached([replace(row, memory_ratio=1.5)])
+    assert (found["measured"], found["reached"]) == (1.5, True)
+
+
+def test_goals_name_candidates_that_exist():
+    for goal in goals.GOALS.values():
+        assert any(goal.candidate in known for known in (CANDIDATES, layer.LAYERS, model.MODELS))
+
+
+def test_a_goal_of_speed_is_reached_from_below():
+    def found(speed):
+        rows = [
+            model.ModelRow("model_per_head", 128, TRAINING, 1.0, 1 / speed, None, "x", 9, speed)
+        ]
+        ((name, reached),) = ((g["goal"], g["reached"]) for g in goals.reached(rows))
+        assert name == "model, training, N = 128, per head"
+        return reached
+
+    assert found(0.71)
+    assert not found(0.69)
+
+
+def test_layers():
+    rows = layer.run((7,), ONCE, batch=3)
+    assert [row.candidate for row in rows] == list(layer.LAYERS)
+    assert all(row.ratio > 0 for row in rows)
+
+
+def test_layers_have_the_same_projections():
+    ours_, vanilla = (dict(layer.LAYERS[n][1]().named_parameters()) for n in ("shared", "vanilla"))
+    assert all(ours_[name].shape == p.shape for name, p in vanilla.items())
+
+
+def test_models(monkeypatch):
+    monkeypatch.setattr(model, "TOKENS", 22)
+    monkeypatch.setattr(model, "NEW", 3)
+    monkeypatch.setattr(model, "VOCABULARY", 13)
+    rows = model.run((11,), ONCE, size="tiny")
+    assert [(r.work, r.candidate) for r in rows] == [
+        (w, m) for w in model.JOBS for m in model.MODELS
+    ]
+    for row in rows:
+        tokens = 22 if row.work == TRAINING else 3
+        assert row.tokens_s == pytest.approx(1e3 * tokens / row.ms)
+        assert row.speed == pytest.approx(1 / row.ratio)
+        assert row.speed == 1 or row.candidate != row.baseline
+
+
+def test_models_have_the_same_sizes():
+    """But for the few parameters of the rules: what differs in speed is the attention."""
+
+    def sizes(name):
+        shapes = [tuple(p.shape) for p in model.MODELS[name].make("tiny").parameters()]
+        return sorted(shapes)
+
+    vanilla = sizes("model_vanilla")
+    assert sizes("model_llama") == vanilla
+    for name in set(model.MODELS) - {"model_llama"}:
+        left = sizes(name)
+        for shape in vanilla:
+            left.remove(shape)
+        assert bool(left) == ("vanilla" not in name)
+
+
+def test_what_is_generated_does_not_depend_on_the_way(monkeypatch):
+    """The loop over a cache and generate() time the same tokens."""
+    monkeypatch.setattr(model, "VOCABULARY", 13)
+    made = model.MODELS["model_shared_norm"].make("tiny")
+    seen = []
+    made.register_forward_hook(
+        lambda module, args, kinds, out: seen.append(int(out.logits[0, -1].argmax())),
+        with_kwargs=True,
+    )
+    runs = []
+    for job in (model.decoding, model.generating):
+        seen.clear()
+        assert job(made, 11)() > 0
+        runs.append(seen[: model.NEW + 1])
+    assert runs[0] == runs[1]
+    assert len(runs[0]) == model.NEW + 1
+
+
+def test_choose():
+    rows = choose.run((24, 150), ONCE)
+    assert {row.candidate for row in rows} == set(BACKENDS)
+    for kind in choose.KINDS:
+        for work in (FORWARD, TRAINING):
+            for n in (24, 150):
+                some = [r for r in rows if (r.kind, r.work, r.n) == (kind, work, n)]
+                (fastest,) = [r for r in some if r.fastest]
+                assert fastest.ratio == 1
+                assert sum(r.auto for r in some) == 1
+                assert all(r.ratio >= 1 for r in some if r.skipped is None)
+    assert choose._too_long("dense", 1025) is not None
+    assert choose._too_long("folded", 8192) is None
+
+
+def test_imports(monkeypatch):
+    ran = []
+    monkeypatch.setattr(imports, "_child", lambda statement: lambda: ran.append(statement))
+    found = imports.run(repeats=3)
+    assert ran == [imports.TORCH, imports.ASCENDER] * 4  # once to warm up, then in turns
+    assert found["difference_s"] == found["import_ascender_s"] - found["import_torch_s"]
+
+
+def test_an_import_that_fails_is_not_timed():
+    with pytest.raises(subprocess.CalledProcessError):
+        imports._child("import no_such_module")()

@@ -1,0 +1,429 @@
+"""Bad input: an error that names the argument, its value and what was expected. And NaN, which is
+no error: it spoils the rows that see it and no other."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+
+from ascender import AscenderAttention, LowRank, Rules, asc_attention, asc_parts
+from ascender.core.neighbours import graph
+from ascender.core.normalizers import normalizer
+from ascender.nn.baselines import Performer, attention
+from support.cases import FEW, KINDS, TOLERANCE, A, B, D, E, H, K, N, Z, case, each
+from support.laws import outputs_gap, run, spoilt_wrongly
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+def tokens(**changes):
+    """A good call, changed."""
+    widths = {"q": D, "k": D, "v": E, "z_q": Z, "h_q": A}
+    call = {name: torch.randn(B, H, N, width) for name, width in widths.items()}
+    return {**call, "rules": Rules(k=K), **changes}
+
+
+def rand(*shape, **options):
+    return torch.randn(*shape, **options)
+
+
+def refuses(error, *words):
+    """All the words, in this order."""
+    return pytest.raises(error, match="(?s)" + ".*".join(re.escape(word) for word in words))
+
+
+def test_the_good_call_is_good():
+    assert asc_attention(**tokens()).shape == (B, H, N, E)
+
+
+SHAPES = {
+    "rank of q": ({"q": rand(H, N, D)}, "q is (3, 11, 7)", "(batch, heads, tokens, width)"),
+    "rank of k": ({"k": rand(B, H, N, D, 1)}, "k is (2, 3, 11, 7, 1)", "expected a tensor"),
+    "no tensor": ({"v": [1.0]}, "v is list", "expected a tensor"),
+    "rank of z_q": ({"z_q": rand(N, Z)}, "z_q is (11, 4)", "expected a tensor"),
+    "rank of h_k": ({"h_k": rand(N, A)}, "h_k is (11, 6)", "expected a tensor"),
+    "rank of bare": ({"bare": rand(N, D)}, "bare is (11, 7)", "expected a tensor"),
+    "empty": ({"q": rand(B, H, N, 0)}, "q has shape (2, 3, 11, 0)", "expected no empty axis"),
+    "batch of k": ({"k": rand(5, H, N, D)}, "k has shape (5, 3, 11, 7)", "expected batch 2"),
+    "heads of k": ({"k": rand(B, 2, N, D)}, "k has shape (2, 2, 11, 7)", "expected 3 heads"),
+    "heads of v": ({"v": rand(B, 6, N, E)}, "v has shape (2, 6, 11, 5)", "a divisor of 3"),
+    "heads of z_q": ({"z_q": rand(B, 2, N, Z)}, "z_q has shape (2, 2, 11, 4)", "3 heads", "or 1"),
+    "heads of h_k": ({"h_k": rand(B, 1, N, A)}, "h_q has 3 heads and h_k 1", "expected the same"),
+    "width of k": ({"k": rand(B, H, N, 8)}, "k has shape (2, 3, 11, 8)", "expected width 7"),
+    "width of z_k": ({"z_k": rand(B, H, N, 9)}, "z_k has shape (2, 3, 11, 9)", "expected width 4"),
+    "width of h_k": ({"h_k": rand(B, H, N, 9)}, "h_k has shape (2, 3, 11, 9)", "expected width 6"),
+    "width of bare": ({"bare": rand(B, H, N, 2)}, "bare has shape (2, 3, 11, 2)", "width 7"),
+    "tokens of v": ({"v": rand(B, H, 4, E)}, "v has shape (2, 3, 4, 5)", "expected 11 tokens"),
+    "tokens of z_q": ({"z_q": rand(B, H, 4, Z)}, "z_q has shape (2, 3, 4, 4)", "11 tokens"),
+    "z_k left out": (
+        {"k": rand(B, H, 17, D), "v": rand(B, H, 17, E)}, "z_k is missing", "17 keys",
+        "expected z_k of 17 tokens",
+    ),
+    "mask shape": (
+        {"mask": torch.ones(B, 1, 1, 5, dtype=torch.bool)}, "mask has shape (2, 1, 1, 5)",
+        "broadcasts to (2, 3, 11, 11)",
+    ),
+    "other shape": ({"other": rand(N, 4)}, "other has shape (11, 4)", "to (2, 3, 11, 11)"),
+    "low rank": (
+        {"other": LowRank(rand(N, 2), rand(9, 2))}, "other.right has shape (9, 2)", "(…, 11, rank)",
+    ),
+    "neighbours shape": (
+        {"neighbours": torch.zeros(B, 4, K, dtype=torch.long)}, "neighbours has shape (2, 4, 3)",
+        "N = 11",
+    ),
+    "N > M": (
+        {name: rand(B, H, 4, w) for name, w in (("k", D), ("v", E), ("z_k", Z), ("h_k", A))},
+        "11 queries and 4 keys", "N ≤ M", "or cross=True",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes(name):
+    changes, *words = SHAPES[name]
+    with refuses(ValueError, *words):
+        asc_attention(**tokens(**changes))
+
+
+@pytest.mark.parametrize(
+    ("key_norm", "words"),
+    [
+        (0.0, ("key_norm = 0", "expected a positive number")),
+        (-2.0, ("key_norm = -2", "expected a positive number")),
+        (torch.ones(2), ("key_norm has", "2", "one a head (3)")),
+    ],
+)
+def test_key_norm(key_norm, words):
+    with refuses(ValueError, *words):
+        asc_attention(**tokens(key_norm=key_norm))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        (((N, 2), (N, 3)), ("other has ranks 2 and 3", "expected the same")),
+        (((B, 2, N, 2), (B, 2, N, 2)), ("other.left has shape (2, 2, 11, 2)", "over 2 × 3 heads")),
+    ],
+)
+def test_low_rank(shapes, words):
+    left, right = (rand(*shape) for shape in shapes)
+    with refuses(ValueError, *words):
+        asc_attention(**tokens(other=LowRank(left, right)))
+
+
+DTYPES = {
+    "q": ({"q": torch.ones(B, H, N, D, dtype=torch.long)}, "q has dtype torch.int64", "floating"),
+    "k": ({"k": rand(B, H, N, D).double()}, "k has dtype torch.float64", "expected torch.float32"),
+    "mask": ({"mask": torch.ones(N, N)}, "mask has dtype torch.float32", "expected torch.bool"),
+    "neighbours": ({"neighbours": rand(N, K)}, "neighbours has dtype torch.float32", "int64"),
+    "other": ({"other": torch.ones(N, N, dtype=torch.long)}, "other is torch.int64", "LowRank"),
+    "no other": ({"other": 3.0}, "other is float", "expected a floating-point tensor or LowRank"),
+}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtypes(name):
+    changes, *words = DTYPES[name]
+    with refuses(TypeError, *words):
+        asc_attention(**tokens(**changes))
+
+
+VALUES = {
+    "causal cross": ({"causal": True, "cross": True}, "causal=True with cross=True", "cross=False"),
+    "window cross": ({"window": 3, "cross": True}, "window=3 with cross=True", "a bool mask"),
+    "window": ({"window": -1}, "window = -1", "expected an int ≥ 0"),
+    "half a window": ({"window": 1.5}, "window = 1.5", "expected an int ≥ 0"),
+    "n_global": ({"window": 3, "n_global": -2}, "n_global = -2", "expected an int ≥ 0"),
+    "n_global alone": ({"n_global": 2}, "n_global = 2 without a window", "expected window="),
+    "dropout": ({"dropout": 1.5}, "dropout = 1.5", "expected a number in [0, 1)"),
+    "neighbours": ({"neighbours": "near"}, "unknown neighbours 'near'", "semantic, scores"),
+    "backend": ({"backend": "flash"}, "unknown backend 'flash'", "auto, dense"),
+    "heads of omega": (
+        {"rules": Rules(omega_sep=torch.ones(2))}, "omega_sep has 2 values", "one a head (3)",
+    ),
+    "heads of k": ({"rules": Rules(k=[1, 2])}, "k has 2 values", "one a head (3)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name):
+    changes, *words = VALUES[name]
+    with refuses(ValueError, *words):
+        asc_attention(**tokens(**changes))
+
+
+RULES = {
+    "k": ({"k": 0}, "k = 0", "expected at least 1"),
+    "k of a head": ({"k": (3, -1, 2)}, "k = -1", "expected at least 1"),
+    "tau_sep": ({"tau_sep": -1.0}, "tau_sep = -1", "expected a positive number"),
+    "tau_coh": ({"tau_coh": torch.tensor([1.0, -0.5])}, "tau_coh = -0.5", "a positive number"),
+    "tau_score": ({"tau_score": 0.0}, "tau_score = 0", "expected a positive number"),
+    "kappa": ({"kappa": math.nan}, "kappa = nan", "expected a positive number"),
+    "lam_sep": ({"lam_sep": 1.5}, "lam_sep = 1.5", "expected a number in [0, 1]"),
+    "rank": ({"delta": torch.ones(3, 1)}, "delta has shape (3, 1)", "one value a head"),
+    "separation_scope": (
+        {"separation_scope": "near"},
+        "separation_scope 'near'",
+        "neighbours, all",
+    ),
+    "local_scope": ({"local_scope": "all"}, "local_scope 'all'", "visible, neighbours"),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules(name):
+    changes, *words = RULES[name]
+    with refuses(ValueError, *words):
+        Rules(**changes)
+
+
+CANNOT = {
+    "matrix": ("folded", {"other": rand(B, H, N, N)}, "other of shape (2, 3, 11, 11)", "LowRank"),
+    "mask": ("folded", {"mask": torch.ones(N, N) > 0}, "mask of shape (1, 1, 11, 11)", "padding"),
+    "window": ("folded", {"window": 3}, "window = 3", "expected backend='windowed'"),
+    "no window": ("windowed", {}, "no window", "expected window="),
+    "dropout": ("folded", {"dropout": 0.5}, "dropout = 0.5", "backend='dense'"),
+    "scope": (
+        "decode",
+        {"rules": Rules(separation_scope="all")},
+        "separation_scope='all'",
+        "dense",
+    ),
+    "parts": ("folded", {"return_parts": True}, "whole matrices", "expected backend='dense'"),
+}
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_what_a_backend_cannot(name):
+    backend, changes, *words = CANNOT[name]
+    with refuses(ValueError, backend, *words):
+        asc_attention(**tokens(**changes), backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["folded", "windowed", "decode", "compact"])
+def test_half_precision_on_the_cpu(backend):
+    call = tokens(window=2 if backend == "windowed" else None)
+    half = {name: t.half() for name, t in call.items() if isinstance(t, torch.Tensor)}
+    with refuses(ValueError, backend, "float16", "expected bfloat16, float32 or float64"):
+        asc_attention(**{**call, **half}, backend=backend)
+
+
+def test_rows_and_heads_of_parts():
+    with refuses(ValueError, "rows = [11]", "0 … 10"):
+        asc_parts(**tokens(), rows=[11])
+    with refuses(ValueError, "heads = [-4]", "0 … 2"):
+        asc_parts(**tokens(), rows=[0], heads=[-4])
+
+
+def test_edges_of_a_graph():
+    with refuses(ValueError, "edges has shape (3,)", "expected (2, number of edges)"):
+        graph(torch.zeros(3, dtype=torch.long), nodes=4)
+    with refuses(ValueError, "edges name nodes 0 … 4", "expected 0 … 3"):
+        graph(torch.tensor([[0], [4]]), nodes=4)
+
+
+# NaN in gives NaN out in the rows that see it and in no other.
+
+
+@each(only=set(KINDS) - {"padded right", "causal padded right"})
+def test_nan_spoils_the_rows_that_see_it(kind, backend, dtype, device):
+    if dtype == torch.float64 and kind in FEW:
+        pytest.skip("seen in float32 and bfloat16")
+    x = case(kind, "bare" if kind in FEW else "plain", device=device).to(dtype)
+    tokens = {"q": x.N - 1, "k": x.M // 2, "v": 0, "z": 0, "h": x.M - 1, "bare": 1, "z_q": 0}
+    wrong = {name: spoilt_wrongly(x, backend, name, tokens.get(name, 0)) for name in x.leaves}
+    assert not {name: rows for name, rows in wrong.items() if rows}
+
+
+@each(only=("cross", "decode"))
+@pytest.mark.parametrize("name", ["h", "z"])
+def test_nan_spoils_rows_even_where_no_list_names_the_token(kind, backend, dtype, name, device):
+    x = case(kind, "local", device=device).to(dtype)
+    nobody = torch.full((1, x.N, 1), -1, device=device)
+    assert spoilt_wrongly(replace(x, neighbours=nobody), backend, name, 2) == 0
+
+
+@each("pad", only=FEW)
+def test_nan_in_padding_spoils_nothing(kind, backend, dtype, device):
+    x = case(kind, device=device).to(dtype)
+    hidden = ~x.masks["mask"][..., 0, :, None]
+    fill = {name: x.leaves[name].masked_fill(hidden, math.nan) for name in ("k", "v", "z", "h")}
+    assert outputs_gap(x, run(x.but(**fill), backend), run(x, backend)) <= TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("backend", ["dense", "folded", "decode", "compact"])
+def test_nan_in_a_bias_for_padding_spoils_nothing(backend, device):
+    x = case("padded left", "key-bias", device=device)
+    bias = x.leaves["bias"].masked_fill(~x.masks["mask"].mT, math.nan)
+    assert outputs_gap(x, run(x.but(bias=bias), backend), run(x, backend)) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("numbers", "error", "words"),
+    [
+        ({"k": "3"}, TypeError, ("k = '3'", "expected an int")),
+        ({"k": 2.5}, TypeError, ("k = 2.5", "expected an int")),
+        ({"k": torch.tensor([1.5, 2.0])}, TypeError, ("k = tensor([1.5", "expected an int")),
+        ({"k": []}, ValueError, ("k = []", "at least 1 neighbour")),
+        ({"omega_sep": "x"}, TypeError, ("omega_sep is 'x'", "expected a number")),
+    ],
+)
+def test_kinds_of_numbers(numbers, error, words):
+    with refuses(error, *words):
+        Rules(**numbers)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"mask": [True]}, ("mask has list", "expected torch.bool")),
+        ({"rules": None}, ("rules is NoneType", "expected Rules")),
+        ({"bare": rand(B, H, N, D).double()}, ("bare has dtype torch.float64", "torch.float32")),
+    ],
+)
+def test_kinds_of_arguments(changes, words):
+    with refuses(TypeError, *words):
+        asc_attention(**tokens(**changes))
+
+
+def test_a_list_of_nobody():
+    with refuses(ValueError, "neighbours has shape (11, 0)", "expected (N, K)"):
+        asc_attention(**tokens(neighbours=torch.zeros(N, 0, dtype=torch.long)))
+
+
+def call(**options):
+    return AscenderAttention(8, 2)(rand(B, N, 8), **options)
+
+
+REAL = torch.ones(B, N, dtype=torch.bool)
+NAMES = {
+    "module": (
+        lambda: AscenderAttention(8, 2, qknorm=True), "ascender attention has no option 'qknorm'",
+        "did you mean 'qk_norm'", "expected one of d_z, d_a, k",
+    ),
+    "baseline": (
+        lambda: attention("longformer", 8, 2, windw=3), "longformer attention has no option",
+        "did you mean 'window'",
+    ),
+    "baseline's class": (
+        lambda: Performer(8, 2, feature=3), "performer attention has no option 'feature'",
+        "did you mean 'features'",
+    ),
+    "nn.MultiheadAttention": (
+        lambda: AscenderAttention(8, 2, batch_first=True), "no option 'batch_first'", "always",
+    ),
+    "normalizer": (
+        lambda: normalizer("topk", heads=2, siz=3), "topk has no option 'siz'", "'size'",
+    ),
+    "function": (
+        lambda: asc_attention(**tokens(causl=True)), "asc_attention has no option 'causl'",
+        "did you mean 'causal'", "expected one of causal, window",
+    ),
+    "parts": (lambda: asc_parts(**tokens(rows=[0], mas=REAL)), "no option 'mas'", "'mask'"),
+    "rules": (
+        lambda: Rules(omega_algin=0.1), "Rules has no option 'omega_algin'",
+        "did you mean 'omega_align'", "expected one of omega_align",
+    ),
+    "call": (lambda: call(caual=True), "the call has no option 'caual'", "did you mean 'causal'"),
+    "attn_mask": (
+        lambda: call(attn_mask=REAL), "no option 'attn_mask'", "mask=", "True = may attend",
+        "opposite of nn.MultiheadAttention's", "other=",
+    ),
+    "key_padding_mask": (
+        lambda: call(key_padding_mask=~REAL), "no option 'key_padding_mask'",
+        "expected mask=~key_padding_mask",
+    ),
+    "attention_mask": (
+        lambda: call(attention_mask=REAL.long()), "expected mask=attention_mask.bool()",
+    ),
+    "need_weights": (lambda: call(need_weights=True), "expected return_parts=True"),
+    "function's attn_mask": (
+        lambda: asc_attention(**tokens(attn_mask=REAL)), "no option 'attn_mask'", "mask=",
+    ),
+    "function's key_padding_mask": (
+        lambda: asc_attention(**tokens(key_padding_mask=~REAL)),
+        "expected mask=~key_padding_mask[:, None, None, :]",
+    ),
+    "function's is_causal": (lambda: asc_attention(**tokens(is_causal=True)), "expected causal="),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unknown_names(name):
+    made, *words = NAMES[name]
+    with refuses(TypeError, *words):
+        made()
+
+
+def test_the_masks_that_hints_name():
+    """What an error says to write is what gives the same as torch's own argument."""
+    module, x = AscenderAttention(8, 2), rand(B, N, 8)
+    padding = torch.arange(N) >= torch.tensor([[N], [6]])  # nn.MultiheadAttention: True = ignore
+    alone = module(x[1:, :6])
+    assert torch.allclose(module(x, mask=~padding)[1:, :6], alone, atol=1e-6)
+    assert torch.allclose(module(x, mask=(~padding).long().bool())[1:, :6], alone, atol=1e-6)
+    assert torch.equal(module(x, is_causal=True), module(x, causal=True))
+    assert not torch.equal(module(x, is_causal=False), module(x, causal=True))
+    q = tokens()
+    some = asc_attention(**q, mask=~padding[:, None, None, :])
+    short = {name: t[1:, :, :6] for name, t in q.items() if name != "rules"}
+    assert torch.allclose(some[1:, :, :6], asc_attention(**short, rules=q["rules"]), atol=1e-6)
+
+
+MODULE = {
+    "dim": ({"dim": "64"}, "dim = '64'", "expected an int ≥ 1"),
+    "heads": ({"heads": 2.0}, "heads = 2.0", "expected an int ≥ 1"),
+    "window": ({"window": "a"}, "window = 'a'", "expected an int ≥ 0, or None"),
+    "n_global": ({"n_global": 2}, "n_global = 2 without a window"),
+    "omega": ({"omega": [0.1, 0.2]}, "omega = [0.1, 0.2]", "expected a number"),
+    "tau": ({"tau": 0.0}, "tau = 0.0", "expected a number > 0"),
+    "d_z": ({"d_z": "a"}, "d_z = 'a'", "expected an int ≥ 1"),
+    "d_a": ({"d_a": 0}, "d_a = 0", "expected an int ≥ 1"),
+    "k": ({"k": 2.5}, "k = 2.5", "expected an int, or one a head"),
+    "dropout": ({"dropout": "a"}, "dropout = 'a'", "expected a number in [0, 1)"),
+    "bias": ({"bias": "no"}, "bias = 'no'", "expected True or False"),
+    "qk_norm": ({"qk_norm": "yes"}, "qk_norm = 'yes'", "expected True or False"),
+    "roles": ({"roles": "align"}, "roles = 'align'", "a list of one a head (2)"),
+    "position": ({"position": ["rope"]}, "unknown position ['rope']", "none, rope"),
+    "normalizer": ({"normalizer": 3}, "unknown normalizer 3", "softmax, ssmax"),
+    "neighbours": ({"neighbours": 4}, "neighbours = 4", "semantic, scores"),
+    "backend": ({"backend": "denes"}, "unknown backend 'denes' (did you mean 'dense'?)"),
+}
+
+
+@pytest.mark.parametrize("name", MODULE)
+def test_options_of_a_module(name):
+    changes, *words = MODULE[name]
+    with refuses((ValueError, TypeError), *words):
+        AscenderAttention(**{"dim": 8, "heads": 2, **changes})
+
+
+OTHERS = {
+    "performer": ({"features": "a"}, "features = 'a'"),
+    "graph": ({"max_distance": "a"}, "max_distance = 'a'"),
+    "longformer": ({"window": "a"}, "window = 'a'"),
+    "bigbird": ({"block": 2.5}, "block = 2.5"),
+    "shuffled": ({"seed": "a"}, "seed = 'a'"),
+    "matched": ({"d_z": "a"}, "d_z = 'a'"),
+    "linear": ({"heads": "a"}, "heads = 'a'"),
+    "vanilla": ({"kv_heads": "a"}, "kv_heads = 'a'"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_options_of_the_baselines(name):
+    changes, words = OTHERS[name]
+    with refuses(ValueError, words, "expected an int"):
+        attention(name, **{"dim": 8, "heads": 2, **changes})
+
+
+def test_queries_keys_and_values_in_one():
+    x = rand(B, N, 8)
+    with refuses(TypeError, "causal is a tensor (2, 11, 8)", "attention(x)", "(x, context)"):
+        AscenderAttention(8, 2)(x, x, x)
+    with refuses(TypeError, "x = 'text'", "expected a tensor (batch, tokens, 8)"):
+        AscenderAttention(8, 2)("text")
+    with refuses(TypeError, "mask has str", "expected torch.bool"):
+        AscenderAttention(8, 2)(x, mask="all")

@@ -1,0 +1,176 @@
+"""The package against what was worked out elsewhere: the vectors, and the loops of the oracle."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ascender import Rules, asc_attention, asc_parts
+from support.cases import KINDS, case
+from support.laws import gap, run
+from support.worked_cases import NAMES, load, oracle_of
+
+PARTS = ("base", "align", "sep", "coh", "other", "total", "weights")
+TOLERANCE = 1e-10
+
+
+def call_of(name):
+    """The vector as arguments of asc_attention, and its results."""
+    data, asked = load(name)
+    meta, names = data["meta"], ("q", "k", "v", "z_q", "h_q", "z_k", "h_k")
+    call = {key: torch.from_numpy(data[key]) for key in names}
+    numbers = {key: torch.from_numpy(np.atleast_1d(x)) for key, x in asked["rule"].items()}
+    scopes = {key: meta[key] for key in ("standardise", "separation_scope", "local_scope")}
+    call["rules"] = Rules(**numbers, **scopes)
+    call |= {key: meta[key] for key in ("causal", "window", "n_global", "cross")}
+    call["neighbours"] = meta["neighbours"]
+    if meta["neighbours"] == "given":
+        call["neighbours"] = torch.from_numpy(data["neighbours"])
+    if "other" in data:
+        call["other"] = torch.from_numpy(data["other"])
+    if meta["pad"]:
+        M = data["k"].shape[2]
+        call["mask"] = torch.stack([torch.arange(M) < n for n in meta["pad"]])[:, None, None]
+    return call, {key: torch.from_numpy(x) for key, x in data.items() if key != "meta"}
+
+
+# Written out: what is not here must be refused.
+SERVED = {
+    "dense": set(NAMES),
+    "compact": set(NAMES) - {"scope_all"},
+    "decode": set(NAMES) - {"scope_all"},
+    "folded": set(NAMES) - {"scope_all", "other_bias", "repeated_causal", "window"},
+    "windowed": {"window"},
+}
+
+
+def test_all_fifteen_vectors_are_here():
+    assert len(VECTORS) == len(NAMES) == 15
+
+
+@pytest.mark.parametrize("backend", SERVED)
+@pytest.mark.parametrize("name", NAMES)
+def test_vector(name, backend):
+    call, expected = call_of(name)
+    if name not in SERVED[backend]:
+        with pytest.raises(ValueError, match=f"backend='{backend}' cannot"):
+            asc_attention(**call, backend=backend)
+        return
+    out = asc_attention(**call, backend=backend)
+    assert torch.allclose(out, expected["out"], rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_of_a_vector(name):
+    call, expected = call_of(name)
+    out, parts = asc_attention(**call, return_parts=True)
+    assert torch.allclose(out, expected["out"], rtol=0, atol=TOLERANCE)
+    for part in PARTS:
+        want = expected["weights" if part == "weights" else f"part_{part}"]
+        assert torch.allclose(getattr(parts, part), want, rtol=0, atol=TOLERANCE), part
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_of_some_rows_and_heads(name):
+    call, _ = call_of(name)
+    _, whole = asc_attention(**call, return_parts=True)
+    n = call["q"].shape[2]
+    rows, heads = [n - 1, 0, -2], [2, 0]
+    for some in (None, heads):
+        parts = asc_parts(**call, rows=rows, heads=some)
+        for part in PARTS:
+            want = getattr(whole, part)[:, slice(None) if some is None else some][:, :, rows]
+            assert torch.allclose(getattr(parts, part), want, rtol=0, atol=1e-12), part
+
+
+# Dense against the oracle, on cases that no vector covers.
+
+
+@pytest.mark.parametrize("options", ["plain", "raw shared", "local", "scores k-per-head",
+                                     "local given low-rank", "bare", "matrix grouped"])  # fmt: skip
+@pytest.mark.parametrize("kind", KINDS)
+def test_dense_is_the_oracle(kind, options):
+    x = case(kind, options)
+    out, parts = asc_attention(**x.call(), return_parts=True)
+    expected = oracle_of(x)
+    assert gap(out, torch.from_numpy(expected["out"])) < 1e-12
+    for part in PARTS:
+        if part not in ("base", "other") or "bare" not in options:
+            assert gap(getattr(parts, part), torch.from_numpy(expected[part])) < 1e-12, part
+
+
+@pytest.mark.parametrize("local_scope", ["visible", "neighbours"])
+@pytest.mark.parametrize("kind", ["causal", "window by head", "cross padded", "any mask", "tail"])
+def test_dense_is_the_oracle_where_separation_is_everywhere(kind, local_scope):
+    x = case(kind)
+    x = replace(x, fixed={**x.fixed, "separation_scope": "all", "local_scope": local_scope})
+    assert gap(run(x, "dense"), torch.from_numpy(oracle_of(x)["out"])) < 1e-12
+
+
+def test_the_oracle_would_notice():
+    x = case("any mask")
+    for name in set(x.numbers) - {"kappa"}:
+        other = replace(x, numbers={**x.numbers, name: x.numbers[name] + 1e-3})
+        assert gap(run(other, "dense"), torch.from_numpy(oracle_of(x)["out"])) > 1e-7, name
+
+
+@pytest.mark.parametrize("backend", ["dense", "folded", "decode", "compact"])
+@pytest.mark.parametrize("axes", [1, 2, 3, 4])
+def test_a_bias_may_leave_out_leading_axes(axes, backend):
+    """(M,), (1, M), (1, 1, M), (1, 1, 1, M) are the same bias."""
+    call = case("full").call()
+    bias = torch.linspace(-2, 2, 11, dtype=torch.float64)
+    full = asc_attention(**call, other=bias.expand(2, 3, 11, 11), backend="dense")
+    short = asc_attention(**call, other=bias.view((1,) * (axes - 1) + (11,)), backend=backend)
+    assert gap(short, full) < 1e-12
+
+
+# Any shape and any mask.
+
+
+@st.composite
+def shapes(draw):
+    """Sizes from 1 up, k beyond M, any padding up to all of it, every mask. (In one dimension
+    all angles of h tie, and two keys may cancel to a heading of 0/0.)"""
+    size = {axis: draw(st.integers(1, most)) for axis, most in
+            {"B": 2, "H": 2, "N": 7, "d": 3, "e": 4, "z": 3, "k": 9}.items()}  # fmt: skip
+    size["a"], own = draw(st.integers(2, 4)), draw(st.sampled_from(["1", "H"]))
+    size["k"] = 1 if size["d"] == 1 else size["k"]
+    cross = draw(st.booleans())
+    size |= {"1": 1, "M": draw(st.integers(1 if cross else size["N"], 9))}
+    masks = {"cross": cross}
+    if not cross:
+        masks["causal"] = draw(st.booleans())
+        masks["window"] = draw(st.none() | st.integers(0, 9))
+        masks["n_global"] = draw(st.integers(0, 3)) if masks["window"] is not None else 0
+    if draw(st.booleans()):
+        n = size["B"] * size["M"]
+        pad = draw(st.lists(st.booleans(), min_size=n, max_size=n))
+        masks["mask"] = torch.tensor(pad).view(size["B"], 1, 1, -1)
+    axes = {"q": "BHNd", "k": "BHMd", "v": "BHMe", "z": f"B{own}Mz", "h": f"B{own}Ma"}
+    axes |= {"z_q": f"B{own}Nz", "h_q": f"B{own}Na"} if cross else {}
+    g = torch.Generator().manual_seed(draw(st.integers(0, 99)))
+    x = case("full")
+    leaves = {name: torch.randn([size[axis] for axis in spelt], generator=g, dtype=torch.float64)
+              for name, spelt in axes.items()}  # fmt: skip
+    numbers = {name: t[: size["H"]] for name, t in x.numbers.items()}
+    fixed = {"k": size["k"], "standardise": draw(st.booleans())}
+    fixed["local_scope"] = draw(st.sampled_from(["visible", "neighbours"]))
+    return replace(x, leaves=leaves, numbers=numbers, masks=masks, fixed=fixed)
+
+
+@given(shapes())
+def test_dense_is_the_oracle_for_any_shape(x):
+    assert gap(run(x, "dense"), torch.from_numpy(oracle_of(x)["out"])) < 1e-9
+
+
+@given(shapes())
+def test_every_backend_is_dense_for_any_shape(x):
+    expected = run(x, "dense")
+    fast = "folded" if x.masks.get("window") is None else "windowed"
+    for backend in (fast, "decode", "compact"):
+        assert gap(run(x, backend), expected) < 1e-9, backend
+        assert run(x, backend).shape == expected.shape

@@ -1,0 +1,99 @@
+"""What a report opens with: its verdict, its main figure, the tables of its subject."""
+
+import html
+import re
+
+import pytest
+
+from ascender.lab.reports import SuiteResults, all_tables, opening, read
+from ascender.lab.reports.bundle_report import overview
+from ascender.lab.reports.page import Drawn, page
+from ascender.lab.reports.table import Cell, Table
+from support import lab_cases as cases
+
+DRAWS = 50
+SVG = '<svg width="9pt"></svg>'
+
+
+def study(folder, records, failures=None, **sheet):
+    return SuiteResults.of(read(cases.store(folder, records, failures, **sheet)), DRAWS)
+
+
+def unmeasured(records):
+    return [{k: v for k, v in r.items() if k != "insight"} for r in records]
+
+
+@pytest.mark.parametrize(
+    ("change", "main"), [(list, "grouping"), (unmeasured, "deltas")], ids=["measured", "not"]
+)
+def test_the_page_opens_with_its_verdict_and_main_figure(tmp_path, change, main):
+    found = study(tmp_path, change(cases.records(variants=("vanilla", "ascender"))))
+    names = ("pareto", "deltas", "grouping")
+    drawn = [Drawn(n, SVG, {"en": n, "ko": n}) for n in names]
+    made = [t for t in all_tables(found) if t.name != "agreement"]  # which takes long
+    text = html.unescape(page(found, made, drawn, [], [], "both"))
+    for said in opening.sentence(found, made):
+        assert text.index(said) < text.index("<figure id") < text.index("<table")
+    shown = re.findall(r'<figure id="figure-(\w+)"', text)
+    assert shown == [main, *(n for n in names if n != main)]
+
+
+@pytest.mark.parametrize(
+    ("subject", "sheet", "first", "said"),
+    [
+        ("accuracy", {}, ["summary", "accuracy"], "ascender against vanilla on 2 tasks: "),
+        ("cost", {"rule": {"margin": 0.5}}, ["inferiority", "efficiency"],
+         "Not inferior to vanilla by 0.5 on every task"),
+        ("cost", {"rule": {"margin": 1e-9}, "baseline": "ascender"}, ["inferiority", "efficiency"],
+         "No variant is proven not to be inferior to ascender by 1e-09 on every task."),
+        ("tuning", {"tuning": True}, ["tuning"], "Tuned on validation data, so no verdict"),
+    ],
+)  # fmt: skip
+def test_a_report_begins_with_the_suites_subject(tmp_path, subject, sheet, first, said):
+    found = study(tmp_path, unmeasured(cases.records()), **sheet)
+    assert opening.subject(found) == subject
+    made = all_tables(found)
+    assert [t.name for t in made][: len(first)] == first
+    assert opening.sentence(found, made)[0].startswith(said)
+
+
+def test_the_first_sentence_counts_the_verdicts(tmp_path):
+    records = unmeasured(cases.records())
+    found = study(tmp_path / "a", records)
+    en, ko = opening.sentence(found, [])
+    n = found.counts()["ascender"]
+    assert f": {n['win']} won" in en
+    assert f", {n['tie']} tied, {n['loss']} lost" in en
+    assert f"우세 {n['win']}" in ko
+    lacks = study(tmp_path / "b", records, {"broken": ["Ill"]})
+    assert opening.sentence(lacks, [])[0].startswith("30 of 31 trials are finished, so this is no")
+
+
+def test_interpretability_opens_with_groups_and_heads(tmp_path):
+    found = study(tmp_path, cases.records(variants=("vanilla", "ascender")))
+    made = all_tables(found)
+    assert [t.name for t in made][:2] == ["grouping", "agreement"]
+    at = made[0].columns.index("verdict")
+    words = [r[at].text for r in made[0].rows if r[2].text in ("z", "neighbours")]
+    said = opening.sentence(found, made)[0]
+    assert f"in {words.count('win')} of {len(words)} comparisons" in said
+    assert f"worse in {words.count('loss')}, level in {words.count('tie')};" in said
+
+
+def test_a_bundle_opens_with_its_claims(tmp_path):
+    columns = ("paper_claim", "suite", "trials", "verdict", "ground")
+    rows = [
+        (Cell("a"), Cell("made-up"), Cell("1"), Cell(word), Cell(""))
+        for word in ("supported", "not_supported", "not_supported", "not_run")
+    ]
+    judged, found = Table("claims", columns, tuple(rows)), study(tmp_path, cases.records(seeds=2))
+    text = overview({"made-up": found}, {"made-up": ("Tied.", "")}, judged, "en", SVG)
+    said = "Of 4 claims 1 are supported, 2 are not, 1 are open."
+    assert text.index(said) < text.index("<svg") < text.index("<table")
+
+
+def test_a_suites_name_is_no_link_of_its_own(tmp_path):
+    found = study(tmp_path, cases.records(seeds=2))
+    name = "javascript:alert(1)//"
+    links = re.findall(r'href="([^"]*)"', overview({name: found}, {name: ("", "")}, None, "en"))
+    assert links == ["./javascript%3Aalert%281%29///index.html"]

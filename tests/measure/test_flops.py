@@ -1,0 +1,156 @@
+"""FLOPs: the counter against products done by hand, the formulas against the counter."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from ascender.bench.candidates import CANDIDATES
+from ascender.core.backends import flash_narrow_values, folded, token
+from ascender.core.backends.index_lists import Lists
+from ascender.measure import flops
+from ascender.measure.flops import Problem, Variant, count
+from ascender.measure.timing import FORWARD, TRAINING
+
+B, H, N, M, D, K = 2, 3, 11, 13, 7, 5
+SMALL = Problem(43, H=3, d=7, d_z=5, d_a=2, k=6, window=17)
+LARGE = replace(SMALL, n=751)  # top-k in two chunks, six chunks of causal variances, 12 blocks
+
+
+def qkv(n=N, m=M):
+    g = torch.Generator().manual_seed(0)
+    return [torch.randn(B, H, length, D, generator=g) for length in (n, m, m)]
+
+
+def attend(q, k, v, **how):
+    return F.scaled_dot_product_attention(q, k, v, **how)
+
+
+def test_flash_counts_as_the_products_it_does():
+    q, k, v = qkv()
+    with sdpa_kernel(SDPBackend.MATH):  # written out: two bmm
+        written_out = count(lambda: attend(q, k, v))
+    assert count(lambda: attend(q, k, v)) == written_out == B * H * N * M * 2 * (D + D)
+    with FlopCounterMode(display=False) as torchs_own:  # why there is another
+        attend(q, k, v)
+    assert torchs_own.get_total_flops() == 0
+
+
+def test_flash_backward_counts_five_products():
+    leaves = [t.requires_grad_() for t in qkv()]
+    both = count(lambda: attend(*leaves).sum().backward())
+    assert all(t.grad is not None for t in leaves)
+    assert both == B * H * N * M * 2 * D * (2 + 5)
+
+
+@pytest.mark.parametrize(("n", "m"), [(11, 11), (11, 13), (13, 11)])
+def test_causal_flash_counts_the_pairs_that_see_each_other(n, m):
+    q, k, v = qkv(n, m)
+    pairs = sum(j <= i for i in range(n) for j in range(m))
+    assert count(lambda: attend(q, k, v, is_causal=True)) == B * H * pairs * 2 * (D + D)
+
+
+def test_index_lists_count_their_entries():
+    index = torch.arange(N * K).view(1, 1, N, K) % M
+    lists = Lists(index.expand(B, 1, N, K), H, M)
+    x, y, p = torch.ones(B, H, N, D), torch.ones(B, H, M, D), torch.ones(B, H, N, K)
+    assert count(lambda: lists.dot(x, y)) == 2 * B * H * N * K * D
+    assert count(lambda: lists.bag(p, y)) == 2 * B * H * N * K * D
+    leaves = [x.requires_grad_(), y.requires_grad_()]
+    step = count(lambda: lists.dot(x, y).sum().backward())
+    assert all(t.grad is not None for t in leaves)
+    assert step == 3 * 2 * B * H * N * K * D
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda a, b, c: a @ b,
+        lambda a, b, c: c.addmm(a, b),
+        lambda a, b, c: c.addmm_(a, b),
+        lambda a, b, c: c[None].baddbmm(a[None], b[None]),
+        lambda a, b, c: c[None].baddbmm_(a[None], b[None]),
+        lambda a, b, c: c.addbmm(a[None], b[None]),
+        lambda a, b, c: c.addbmm_(a[None], b[None]),
+        lambda a, b, c: torch.mm(a, b, out=c),
+        lambda a, b, c: torch.einsum("ij,jk->ik", a, b),
+        lambda a, b, c: F.linear(a[None], b.T),
+        lambda a, b, c: [a @ column for column in b.T],
+        lambda a, b, c: [c[:, i].addmv_(a, b[:, i]) for i in range(D)],
+        lambda a, b, c: [row @ column for row in a for column in b.T],
+    ],
+)
+def test_a_product_counts_however_it_is_written(run):
+    a, b, c = torch.ones(N, M), torch.ones(M, D), torch.zeros(N, D)
+    assert count(lambda: run(a, b, c)) == 2 * N * M * D
+
+
+def test_nothing_is_nothing():
+    assert count(lambda: None) == 0
+    assert count(lambda: torch.ones(3, 5).exp()) == 0
+
+
+@pytest.mark.parametrize("p", [SMALL, LARGE], ids=lambda p: f"N={p.n}")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_formula_is_what_the_operators_do(name, causal, p, monkeypatch):
+    monkeypatch.setattr(token, "threaded", lambda y: True)  # numpy's products cannot be counted
+    p, candidate = replace(p, causal=causal), CANDIDATES[name]
+    for work in candidate.works:
+        counted = count(candidate.make(p).run(work))
+        assert counted == candidate.flops(p, work == TRAINING)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", [name for name in CANDIDATES if name.startswith("folded")])
+def test_formula_is_what_long_sequences_do(name, causal, monkeypatch):
+    """Head by head; the passes that heads or kernels share are still made once."""
+    for module in (folded, flops):
+        monkeypatch.setattr(module, "LONG", 0)
+    p = replace(SMALL, causal=causal)
+    assert count(CANDIDATES[name].make(p).run(FORWARD)) == CANDIDATES[name].flops(p, False)
+
+
+def test_a_wrong_formula_is_noticed():
+    counted = count(CANDIDATES["windowed"].make(SMALL).run(FORWARD))
+    window = Variant("windowed", windowed=True)
+    assert flops.windowed(SMALL, False, window) == counted
+    for wrong in ("shared", "local", "reuse"):
+        assert flops.windowed(SMALL, False, replace(window, **{wrong: True})) != counted
+
+
+def formulas():
+    """The table of docs/method.md: call → expression."""
+    text = (Path(__file__).parents[2] / "docs" / "method.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| (\w+) \| `([^`]+)` \|$", text, re.M))
+
+
+@pytest.mark.parametrize("p", [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("name", [*formulas(), "folded_shared"])
+def test_the_table_of_the_method_is_what_runs(name, p, monkeypatch):
+    monkeypatch.setattr(token, "threaded", lambda y: True)
+    shared = name.endswith("_shared")
+    D = p.d + (0 if shared else p.d) + p.d_z + 1
+    letters = {
+        "N": p.n, "H": p.H, "G": 1 if shared else p.H, "d": p.d, "d_z": p.d_z,
+        "d_a": p.d_a, "k": p.k, "D": D,
+        "e": p.d if flash_narrow_values.serves(D, p.d, p.n, p.n) else D, "W": p.window_pairs,
+    }  # fmt: skip
+    counted = count(CANDIDATES[name].make(p).run(FORWARD))
+    formula = formulas()[name.removesuffix("_shared")]
+    assert eval(formula, {}, letters) == counted
+    assert eval(formula, {}, {**letters, "d": p.d + 1}) != counted
+
+
+def test_linear_in_n_where_it_should_be():
+    def growth(count, *args):
+        return count(Problem(65536), False, *args) / count(Problem(32768), False, *args)
+
+    assert growth(flops.windowed, Variant("windowed", windowed=True)) == pytest.approx(2, rel=0.01)
+    assert growth(flops.decode, Variant("decode")) == pytest.approx(2, rel=0.01)
+    assert growth(flops.folded, Variant()) == pytest.approx(4, rel=0.01)

@@ -1,0 +1,398 @@
+"""AscenderAttention: shapes, options, names, and life inside PyTorch's machinery."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+from ascender import AscenderAttention, Cache, Rules, asc_attention
+from ascender.core.attention import choose
+from ascender.core.checks import build_flock
+from ascender.core.neighbours import grid
+from ascender.insight import watching
+
+B, N, DIM, HEADS = 2, 23, 24, 3
+
+VARIANTS = {
+    "plain": {},
+    "shared": {"geometry": "shared"},
+    "qk_norm": {"qk_norm": True},
+    "shared qk_norm": {"geometry": "shared", "qk_norm": True},
+    "grouped": {"kv_heads": 1},
+    "window": {"window": 4, "n_global": 2},
+    "local": {"local_scope": "neighbours"},
+    "scores": {"neighbours": "scores"},
+    "per-head k": {"k": [2, 5, 3]},
+    "roles": {"roles": ["align", "sep", "coh"]},
+    "raw": {"standardise": False},
+    "ungated": {"gates": False},
+    "shared numbers": {"numbers": "shared", "roles": ["align", "sep", "all"]},
+    "all shared": {"numbers": "shared", "geometry": "shared"},
+}
+
+
+def make(**options):
+    torch.manual_seed(0)
+    module = AscenderAttention(DIM, HEADS, **{"k": 3, "omega": 0.6, **options}).double()
+    for p in module.parameters():
+        if p.ndim == 1:
+            p.data += 0.2 * torch.rand_like(p)
+    return module
+
+
+def tokens(n=N):
+    return torch.randn(B, n, DIM, dtype=torch.double, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_backend_gives_the_same_layer(name):
+    module, x = make(**VARIANTS[name]), tokens()
+    want = module(x, causal=True, backend="dense")
+    backends = ["auto", "compact", "decode", "windowed" if "window" in name else "folded"]
+    for backend in backends:
+        assert torch.allclose(module(x, causal=True, backend=backend), want, atol=1e-10), backend
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_decoding_equals_the_full_pass(name):
+    module, x = make(**VARIANTS[name]), tokens()
+    want = module(x, causal=True)
+    cache = module.new_cache()
+    with torch.no_grad():
+        parts = [module(x[:, :7], cache=cache), module(x[:, 7:8], cache=cache)]
+        parts += [module(x[:, 8:11], cache=cache)]
+        parts += [module(x[:, i : i + 1], cache=cache) for i in range(11, N)]
+    assert len(cache) == N
+    assert torch.allclose(torch.cat(parts, 1), want, atol=1e-10)
+    assert not torch.allclose(module(x), want, atol=1e-3), "the full pass is causal"
+
+
+def test_decoding_with_left_padding():
+    module, x = make(), tokens()
+    real = torch.ones(B, N, dtype=torch.bool)
+    real[1, :5] = False
+    want = module(x, causal=True, mask=real)
+    cache = module.new_cache()
+    with torch.no_grad():
+        got = [module(x[:, :9], cache=cache, mask=real[:, :9])]
+        got += [module(x[:, i : i + 1], cache=cache, mask=real[:, : i + 1]) for i in range(9, N)]
+    assert torch.allclose(torch.cat(got, 1), want, atol=1e-10)
+
+
+def test_padding_that_begins_after_real_tokens():
+    """A cache that has held only real tokens learns of padding later."""
+    module, x = make(), tokens(6)
+    cache = module.new_cache()
+    real = torch.tensor([[True], [False]])
+    with torch.no_grad():
+        first = module(x[:, :5], cache=cache)
+        last = module(x[:, 5:], cache=cache, mask=real)
+    mask = torch.ones(B, 6, dtype=torch.bool)
+    mask[1, 5] = False
+    want = module(x, causal=True, mask=mask)
+    assert torch.allclose(torch.cat([first, last], 1), want, atol=1e-10)
+
+
+def test_a_bounded_cache_stays_bounded():
+    window, g = 4, 2
+    module, x = make(window=window, n_global=g), tokens(200)
+    want = module(x, causal=True)
+    cache, sizes = module.new_cache(), []
+    with torch.no_grad():
+        got = []
+        for i in range(200):
+            got.append(module(x[:, i : i + 1], cache=cache))
+            sizes.append(cache.nbytes())
+    assert torch.allclose(torch.cat(got, 1), want, atol=1e-10)
+    assert cache.held <= 2 * (window + g) + 1
+    assert sizes[-1] == sizes[50], "memory does not grow with the stream"
+
+
+def test_beams_reorder():
+    module, x = make(), tokens()
+    cache, order = module.new_cache(), torch.tensor([1, 1])
+    with torch.no_grad():
+        module(x[:, :6], cache=cache)
+        cache.reorder(order)
+        got = module(x[order, 6:7], cache=cache)
+    assert torch.allclose(got, module(x[order, :7], causal=True)[:, 6:], atol=1e-10)
+
+
+def test_gradients_through_a_cache():
+    module, x = make(), tokens(6).requires_grad_()
+    cache = module.new_cache()
+    y = torch.cat([module(x[:, :4], cache=cache), module(x[:, 4:], cache=cache)], 1)
+    (got,) = torch.autograd.grad(y.square().sum(), x)
+    (want,) = torch.autograd.grad(module(x, causal=True).square().sum(), x)
+    assert torch.allclose(got, want, atol=1e-9)
+
+
+def test_cross_attention_and_another_width():
+    module = make(context_dim=10)
+    context = torch.randn(B, 9, 10, dtype=torch.double)
+    y, parts = module(tokens(5), context, return_parts=True)
+    assert y.shape == (B, 5, DIM)
+    assert parts.weights.shape == (B, HEADS, 5, 9)
+    mask = torch.ones(B, 9, dtype=torch.bool)
+    mask[:, 6:] = False
+    changed = context.clone()
+    changed[:, 6:] += 1
+    args = (tokens(5), context), (tokens(5), changed)
+    a, b = (module(*pair, mask=mask) for pair in args)
+    assert torch.allclose(a, b, atol=1e-12)
+
+
+def test_roles_are_frozen():
+    module = make(roles=["align", "sep", "none"])
+    _, parts = module(tokens(), return_parts=True)
+    for head, own in enumerate(("align", "sep", "none")):
+        for rule in ("align", "sep", "coh"):
+            size = getattr(parts, rule)[:, head].abs().max()
+            assert (size > 0) == (rule == own), (head, rule)
+
+
+def test_without_gates_every_token_has_the_same():
+    """γ = ½ and η = 1 in every row; with gates they differ from row to row."""
+    for gates, same in ((False, True), (True, False)):
+        module = make(gates=gates)
+        with watching(module) as layers:
+            module(tokens())
+        geometry = layers[0].geometry
+        for rule, gate in (("align", 0.5), ("sep", 1.0), ("coh", 0.5)):
+            assert bool((geometry.gates[rule] == gate).all()) == same, (gates, rule)
+    names = dict(make(gates=False).named_parameters())
+    assert not {"alpha_align", "alpha_coh", "log_kappa"} & set(names)
+
+
+def test_shared_numbers_are_equal_numbers():
+    """One ω, α, δ, κ, τ_score for all heads is as many of them that are equal; the gradient of the
+    one is their sum. The kernel widths go with the geometry."""
+    shared, own = make(numbers="shared"), make()
+    own.load_state_dict(
+        {name: t.expand_as(own.state_dict()[name]) for name, t in shared.state_dict().items()}
+    )
+    assert torch.allclose(shared(tokens()), own(tokens()), atol=1e-12)
+    for module in (shared, own):
+        module(tokens()).square().sum().backward()
+    numbers = [name for name, p in shared.named_parameters() if p.shape == (1,)]
+    assert len(numbers) == 8
+    for name in numbers:
+        one, each = getattr(shared, name).grad, getattr(own, name).grad
+        assert torch.allclose(one, each.sum(), atol=1e-10)
+        assert each.unique().numel() > 1
+
+
+def test_reusing_another_layers_neighbours():
+    below, above = make(), make(geometry="shared")
+    x = tokens()
+    _, lists = below(x, causal=True, return_neighbours=True)
+    assert lists.shape == (B, HEADS, N, 3)
+    for backend in ("dense", "folded", "decode", "compact"):
+        y = above(x, causal=True, neighbours=lists, backend=backend)
+        assert torch.allclose(y, above(x, causal=True, neighbours=lists, backend="dense"))
+    assert not torch.allclose(y, above(x, causal=True), atol=1e-4)
+
+
+def test_grid_neighbours_of_an_image():
+    module, x = make(), tokens(12)
+    y = module(x, neighbours=grid(3, 4))
+    assert torch.allclose(y, module(x, neighbours=grid(3, 4), backend="folded"), atol=1e-10)
+
+
+def test_state_dict_names_are_stable():
+    names = set(AscenderAttention(8, 2, qk_norm=True).state_dict())
+    rules = {"omega_align", "omega_sep", "omega_coh", "alpha_align", "alpha_coh", "delta"}
+    logs = {"log_tau_sep", "log_tau_coh", "log_kappa", "log_tau_score", "log_gain"}
+    maps = {f"{w}.weight" for w in ("W_Q", "W_K", "W_V", "W_O", "U", "P")}
+    assert names == rules | logs | maps
+
+
+def test_coordinates_start_a_length_apart():
+    """Tokens of unit variance lie about √2 apart."""
+    torch.manual_seed(0)
+    module = AscenderAttention(256, 4)
+    z = module.project(torch.randn(1, 200, 256))["z_q"]
+    distance = torch.pdist(z[0, 0]).mean().item()
+    assert abs(distance - 2**0.5) < 0.1
+
+
+def test_positive_numbers_stay_positive():
+    module = make()
+    for p in (module.log_tau_sep, module.log_kappa, module.log_tau_score):
+        p.data.fill_(-30.0)
+    rules = module.rules()
+    assert min(rules.tau_sep.min(), rules.kappa.min(), rules.tau_score.min()) > 0
+
+
+def test_dropout_only_while_training():
+    module, x = make(dropout=0.5), tokens()
+    assert not torch.equal(module(x), module(x))
+    module.eval()
+    assert torch.equal(module(x), module(x))
+    module.train()
+    with pytest.raises(ValueError, match=r"dropout = 0.5.*expected backend='dense'"):
+        module(x, backend="folded")
+
+
+@pytest.mark.parametrize("backend", ["dense", "compact", "folded"])
+def test_gradient_checkpointing(backend):
+    module, x = make(), tokens().requires_grad_()
+
+    def loss(y):
+        return torch.autograd.grad(y.square().sum(), [x, *module.parameters()])
+
+    want = loss(module(x, causal=True, backend=backend))
+    again = checkpoint(lambda t: module(t, causal=True, backend=backend), x, use_reentrant=False)
+    for a, b in zip(loss(again), want, strict=True):
+        assert torch.allclose(a, b)
+
+
+@pytest.mark.parametrize("backend", ["dense", "compact", "folded", "decode", "auto"])
+def test_autocast(backend):
+    module = AscenderAttention(DIM, HEADS, k=3)
+    x = tokens().float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = module(x, causal=True, backend=backend)
+        y.float().sum().backward()
+    want = module(x, causal=True, backend="dense")
+    assert y.dtype == torch.bfloat16
+    assert (y - want).abs().max() < 0.05 * want.abs().max() + 0.02
+    assert all(torch.isfinite(p.grad).all() for p in module.parameters())
+
+
+def test_torch_func_matches_autograd():
+    """grad, and vmap over the batch, as stock attention allows."""
+    q, k, v = (torch.randn(4, 2, 9, 5, dtype=torch.double) for _ in range(3))
+    z, h = torch.randn(4, 2, 9, 3, dtype=torch.double), torch.randn(4, 2, 9, 3, dtype=torch.double)
+    rules = Rules(k=2, omega_align=0.5)
+
+    def one(*args):
+        return asc_attention(*(a[None] for a in args), rules=rules, causal=True).square().sum()
+
+    each = torch.func.vmap(torch.func.grad(one))(q, k, v, z, h)
+    q.requires_grad_()
+    loss = asc_attention(q, k, v, z, h, rules=rules, causal=True).square().sum()
+    assert torch.allclose(each, torch.autograd.grad(loss, q)[0])
+
+
+COMPILE = """
+import torch
+from ascender import AscenderAttention
+
+torch.manual_seed(0)
+module, x = AscenderAttention(24, 3, k=3).double(), torch.randn(2, 23, 24, dtype=torch.double)
+whole = torch.compile(module, backend="aot_eager", fullgraph=True)
+for causal in (False, True):
+    got = whole(x, causal=causal, backend="dense")
+    assert torch.allclose(got, module(x, causal=causal, backend="dense"), atol=1e-10)
+    (a,), (b,) = (
+        torch.autograd.grad(y.square().sum(), [module.U.weight])
+        for y in (got, module(x, causal=causal, backend="dense"))
+    )
+    assert torch.allclose(a, b, atol=1e-10)
+some, x = torch.compile(module, backend="aot_eager"), torch.randn(2, 300, 24, dtype=torch.double)
+assert torch.allclose(some(x, causal=True), module(x, causal=True), atol=1e-9)
+"""
+
+
+def test_dense_compiles_without_a_graph_break_and_auto_compiles():
+    """In a process of its own: shapes checked at run time do not go with torch.compile."""
+    done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_zero_is_vanilla():
+    module = make(omega=0.0)
+    for rule in ("align", "sep", "coh"):
+        getattr(module, f"omega_{rule}").data.zero_()
+    module.log_tau_score.data.zero_()
+    x = tokens()
+    made = module.project(x)
+    stock = F.scaled_dot_product_attention(made["q"], made["k"], made["v"], is_causal=True)
+    want = module.W_O(stock.transpose(1, 2).flatten(2))
+    for backend in ("dense", "compact", "folded"):
+        assert torch.allclose(module(x, causal=True, backend=backend), want, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"heads": 5}, "heads = 5; expected a divisor of dim = 24"),
+        ({"kv_heads": 2}, "kv_heads = 2; expected a divisor of heads = 3"),
+        ({"geometry": "flat"}, "unknown geometry 'flat'; expected one of per_head, shared"),
+        ({"numbers": "one"}, "unknown numbers 'one'; expected one of per_head, shared"),
+        ({"roles": ["align"]}, "roles has 1 entries; expected one a head"),
+        ({"roles": ["align", "seq", "coh"]}, "unknown role 'seq'; expected one of align"),
+        ({"k": 0}, "k = 0; expected at least 1"),
+        ({"local_scope": "near"}, "unknown local_scope 'near'; expected one of visible"),
+    ],
+)
+def test_bad_options(options, words):
+    with pytest.raises(ValueError, match=words.replace("(", "\\(")):
+        AscenderAttention(DIM, **{"heads": HEADS, **options})
+
+
+def test_bad_masks_and_caches():
+    module, x = make(), tokens()
+    with pytest.raises(ValueError, match=r"mask has shape \(2, 7\); expected padding"):
+        module(x, mask=torch.ones(2, 7, dtype=torch.bool))
+    with pytest.raises(ValueError, match="expected no context"):
+        module(x, tokens(4), cache=Cache())
+    with pytest.raises(ValueError, match="the cache has window None; expected 4"):
+        make(window=4)(x, cache=Cache())
+    with pytest.raises(ValueError, match="n_global = 2 without a window"):
+        Cache(n_global=2)
+
+
+@pytest.mark.parametrize(
+    ("n", "options", "want"),
+    [
+        (23, {}, "compact"),
+        (256, {}, "folded"),
+        (256, {"window": 128}, "compact"),
+        (600, {"window": 400}, "windowed"),
+        (600, {"mask": torch.ones(600, 600, dtype=torch.bool)}, "dense"),
+    ],
+)
+def test_what_auto_takes(n, options, want):
+    q, z = torch.randn(1, 2, n, 4), torch.randn(1, 1, n, 3)
+    flock = build_flock(q, q, q, z, z, rules=Rules(k=2), **options)
+    assert choose(flock) == want
+
+
+@pytest.mark.parametrize("options", [{}, {"kv_heads": 1}, {"geometry": "shared"}])
+def test_rows_of_a_cache_by_the_definition(options):
+    """Dense, with parts, and with a NaN among what the cache holds: the same rows."""
+    module, x = make(**options), tokens()
+    want, parts = module(x, causal=True, return_parts=True)
+    cache = module.new_cache()
+    with torch.no_grad():
+        module(x[:, :7], cache=cache)
+        assert torch.allclose(module(x[:, 7:9], cache=cache, backend="dense"), want[:, 7:9])
+        last, some = module(x[:, 9:11], cache=cache, return_parts=True)
+    assert torch.allclose(last, want[:, 9:11], atol=1e-10)
+    assert torch.allclose(some.total, parts.total[:, :, 9:11, :11], atol=1e-10)
+    spoilt = x.clone()
+    spoilt[1, 3] = torch.nan
+    cache = module.new_cache()
+    with torch.no_grad():
+        module(spoilt[:, :7], cache=cache)
+        got = module(x[:, 7:8], cache=cache)
+    assert torch.allclose(got[0], want[0, 7:8], atol=1e-10)
+    assert bool(got[1].isnan().all())
+
+
+def test_tau_is_where_the_kernel_widths_start():
+    module = AscenderAttention(DIM, HEADS, tau=0.25)
+    for name in ("log_tau_sep", "log_tau_coh"):
+        assert getattr(module, name).exp().tolist() == pytest.approx([0.25] * HEADS)
+    with torch.no_grad():
+        module.log_tau_sep.zero_()
+    module.reset_parameters()
+    assert module.log_tau_sep.exp().tolist() == pytest.approx([0.25] * HEADS)
+    assert module.rules().tau_score.tolist() == pytest.approx([1.0] * HEADS)
+    with pytest.raises(ValueError, match="tau = 0; expected a number > 0"):
+        AscenderAttention(DIM, HEADS, tau=0)

@@ -1,0 +1,50 @@
+"""One colour a rule and one a variant, whatever else a figure shows."""
+
+import json
+from pathlib import Path
+
+import ascender
+from ascender.core.rules import RULES
+from ascender.insight import demo
+from ascender.lab.reports import figures
+from ascender.lab.reports import head_figures as heads
+from ascender.report import palette
+
+SOURCE = Path(ascender.__file__).parent
+LAB = Path(__file__).parents[2] / "docs" / "lab"
+
+
+def test_every_rule_has_its_colour_everywhere():
+    assert tuple(palette.RULES) == RULES
+    assert heads.RULE_COLOURS is figures.RULE_COLOURS is palette.RULES
+    assert demo.COLOURS is palette.TERMS
+    for rule in RULES:
+        assert palette.look(rule).colour == palette.TERMS[rule] == palette.RULES[rule]
+
+
+def test_no_other_file_has_a_rules_colour():
+    """The page gets them from here (a browser test sees them drawn)."""
+    for path in (*SOURCE.rglob("*.py"), *SOURCE.rglob("*.js"), *SOURCE.rglob("*.css")):
+        if path.name != "palette.py":
+            text = path.read_text("utf-8").lower()
+            assert not [c for c in palette.RULES.values() if c.lower() in text], path
+
+
+def test_a_variants_colour_does_not_depend_on_the_others():
+    alone = palette.looks(["ascender"])["ascender"].colour
+    for others in (["vanilla"], ["mute", "shuffled"], [f"v{i}" for i in range(30)]):
+        assert palette.looks([*others, "ascender"])["ascender"].colour == alone
+    assert palette.look("vanilla").colour == "#000000"
+    assert palette.look("nobody has heard of it") == palette.look("nobody has heard of it")
+
+
+def test_variants_of_a_suite_are_told_apart():
+    found = sorted(LAB.glob("*/rows.jsonl"))
+    assert found
+    for rows in found:
+        with rows.open(encoding="utf-8") as lines:
+            names = list(dict.fromkeys(json.loads(line)["run"]["variant"] for line in lines))
+        looks = palette.looks(names)
+        assert len({(x.mark, str(x.line)) for x in looks.values()}) == len(names)
+        plain = [looks[name].colour for name in names if name in palette.VARIANTS]
+        assert len(set(plain)) == len(plain)

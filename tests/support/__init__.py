@@ -1,0 +1,1 @@
+"""What the tests share: cases, laws, oracles, worked vectors."""

@@ -1,0 +1,55 @@
+"""The worked cases in vectors/ (float64), and any case computed by the oracle."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from ascender.core.combine import LowRank
+from support.laws import visible
+from support.oracles import asc_oracle
+
+VECTORS = sorted((Path(__file__).parent / "vectors").glob("*.npz"))
+NAMES = [
+    "base_neighbours", "causal", "cross", "decode", "full", "given_neighbours", "local",
+    "local_causal", "other_bias", "padded", "raw", "repeated_causal", "scheduled", "scope_all",
+    "window",
+]  # fmt: skip
+
+
+def load(name):
+    """One vector file: the arrays, and the arguments of asc_oracle that they and `meta` spell."""
+    with np.load(Path(__file__).parent / "vectors" / f"{name}.npz") as file:
+        data = {key: file[key] for key in file.files}
+    meta = data["meta"] = json.loads(str(data["meta"]))
+    call = {key: data[key] for key in ("q", "k", "v", "z_q", "h_q", "z_k", "h_k", "visible")}
+    call["rule"] = {key[5:]: data[key] for key in data if key.startswith("rule_")}
+    call["other"] = data.get("other")
+    call["neighbours"] = data["neighbours"] if meta["neighbours"] == "given" else meta["neighbours"]
+    for key in ("cross", "causal", "standardise", "separation_scope", "local_scope"):
+        call[key] = meta[key]
+    return data, call
+
+
+FIXED = ("standardise", "separation_scope", "local_scope")
+
+
+def oracle_of(x):
+    """The same case by loops. The oracle knows no `bare`: alignment by the bare keys is attention
+    over them with (k − bare)·q/√d as a bias."""
+    call, rules = x.call(), x.call()["rules"]
+    rule = {name: value for name, value in vars(rules).items() if name not in FIXED}
+    rule["k"] = rules.sizes()
+    H, other = call["q"].shape[1], call.get("other")
+    k, v = (call[name].expand(-1, H, -1, -1) for name in ("k", "v"))
+    other = other.dense() if isinstance(other, LowRank) else other
+    if call["bare"] is not None:
+        other = call["q"] @ (k - call["bare"]).mT / k.shape[-1] ** 0.5
+        k = call["bare"]
+    return asc_oracle(
+        call["q"], k, v, call["z_q"], call["h_q"], call.get("z_k", call["z_q"]),
+        call.get("h_k", call["h_q"]), rule, visible(x), other=other,
+        neighbours=x.neighbours, cross=x.masks.get("cross", False),
+        causal=x.masks.get("causal", False),
+        **{name: getattr(rules, name) for name in FIXED},
+    )  # fmt: skip

@@ -1,0 +1,436 @@
+"""Training: a run stopped and resumed is the run; what goes wrong is said before harm is done."""
+
+import errno
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from ascender.cli import app
+from ascender.hf import AscenderForSequenceClassification
+from ascender.train import Run, RunFolderInUse, Stopped, checkpoint, loop, train
+from ascender.train.health import TrainingDiverged, Watch, culprit
+from ascender.train.loop import rate
+from ascender.train.memory_estimate import least
+
+SMALL = {"hidden": 24, "layers": 2, "heads": 3, "steps": 8, "batch": 6, "every": 3}
+CROWD = {"crowd": 11, "most": 5, "dim": 7}
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch):
+    monkeypatch.setattr("ascender.tasks.distinct.Distinct.examples", 13)
+
+
+def run(**given):
+    return Run.of("distinct", **{"options": CROWD, **SMALL, **given})
+
+
+def rows(out):
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def curve(out):
+    return [(r["step"], r["loss"], r["rate"], r["lam"], r.get("validation")) for r in rows(out)]
+
+
+def weights(out):
+    return AscenderForSequenceClassification.from_pretrained(out / "model").state_dict()
+
+
+def stop_after(n):
+    """stopping(): after n steps."""
+    seen = []
+    return lambda: seen.append(1) or len(seen) >= n
+
+
+# --- the same again
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"dropout": 0.3, "losses": {"coh": 0.1}},
+        {"variant": "vanilla", "smoothing": 0.1, "clip": 0.0},
+        {"schedule": "adaptive", "checkpointing": True},
+        {"precision": "bf16"},
+    ],
+)
+def test_stopped_and_resumed_is_the_same_run(given, tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    a = train(run(**given), whole)
+    with pytest.raises(Stopped, match="stopped after step 4 of 8"):
+        train(run(**given), parts, stopping=stop_after(4), save_every=100)
+    with pytest.raises(RunFolderInUse, match="begun but not finished; expected --resume"):
+        train(run(**given), parts)
+    b = train(run(**given), parts, resume=True)
+    assert curve(whole) == curve(parts)
+    assert a["test"] == b["test"]
+    assert a["curve"] == b["curve"]
+    for name, t in weights(whole).items():
+        assert torch.equal(t, weights(parts)[name])
+    other = train(run(**given, seed=1), tmp_path / "other")
+    assert other["curve"] != a["curve"]
+
+
+def test_a_step_without_the_moments_would_not_be_the_same(tmp_path, monkeypatch):
+    train(run(), tmp_path / "whole")
+    with pytest.raises(Stopped):
+        train(run(), tmp_path / "parts", stopping=stop_after(4))
+    monkeypatch.setattr(checkpoint, "put_back", lambda *_: None)
+    train(run(), tmp_path / "parts", resume=True)
+    assert curve(tmp_path / "whole") != curve(tmp_path / "parts")
+
+
+def test_a_batch_in_pieces_is_the_batch(tmp_path):
+    a, b = (train(run(accumulate=n), tmp_path / str(n)) for n in (1, 3))
+    for one, other in zip(rows(tmp_path / "1"), rows(tmp_path / "3"), strict=True):
+        assert one["loss"] == pytest.approx(other["loss"], abs=1e-5)
+    assert a["test"]["loss"] == pytest.approx(b["test"]["loss"], abs=1e-4)
+
+
+def test_killed_at_any_moment_it_goes_on(tmp_path):
+    """kill −9 in the middle, several times: the last checkpoint is whole, and the end is that of
+    an undisturbed run."""
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    options = ["--task", "digits", "--variant", "vanilla", "--hidden", "16", "--heads", "2",
+               "--layers", "1", "--steps", "30", "--every", "20", "--batch", "4",
+               "--save-every", "5"]  # fmt: skip
+    command = [sys.executable, "-m", "ascender.cli", "train", *options]
+    for step in (7, 18):
+        process = subprocess.Popen(
+            [*command, "--out", parts, "--resume"], stderr=subprocess.DEVNULL
+        )
+        log = parts / "metrics.jsonl"
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None:
+            if log.exists() and log.read_text().count("\n") >= step:
+                break
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not (parts / "record.json").exists()
+        assert checkpoint.load(checkpoint.found(parts)[-1]).sheet["step"] >= 5 * (step // 5)
+    done = subprocess.run([*command, "--out", parts, "--resume"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    sizes = {"hidden": 16, "heads": 2, "layers": 1, "steps": 30, "every": 20, "batch": 4}
+    train(Run.of("digits", variant="vanilla", **sizes), whole)
+    assert curve(whole) == curve(parts)
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_does(tmp_path, monkeypatch):
+    """torchrun, the same command: the same losses within 1e-4, and one folder, written once."""
+    options = ["--task", "distinct", "--hidden", "24", "--heads", "3", "--steps", "8", "--batch",
+               "6", "--every", "4", "--options", json.dumps(CROWD)]  # fmt: skip
+    two = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
+           "--master-port", "29631", "-m", "ascender.cli", "train", *options]  # fmt: skip
+    for extra in (["--accumulate", "1"], []):  # the second finds it finished
+        done = subprocess.run(
+            [*two, *extra, "--out", tmp_path / "two"], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.count("test accuracy") == 1
+    monkeypatch.undo()  # as many held-out examples as over there
+    one = CliRunner().invoke(app, ["train", *options, "--out", str(tmp_path / "one")])
+    assert one.exit_code == 0
+    a, b = rows(tmp_path / "one"), rows(tmp_path / "two")
+    assert [r["step"] for r in b] == list(range(1, 9))
+    assert max(abs(x["loss"] - y["loss"]) for x, y in zip(a, b, strict=True)) < 1e-4
+    found = [json.loads((tmp_path / d / "record.json").read_text()) for d in ("one", "two")]
+    assert [f["processes"] for f in found] == [1, 2]
+    assert found[0]["test"]["loss"] == pytest.approx(found[1]["test"]["loss"], abs=1e-4)
+
+
+def test_ctrl_c_stops_with_a_checkpoint(tmp_path):
+    out = tmp_path / "a"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ascender.cli", "train", "--task", "digits", "--steps", "5000",
+         "--hidden", "16", "--layers", "1", "--every", "4000", "--out", out],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (out / "metrics.jsonl").exists():
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "go on with --resume" in said
+    step = checkpoint.load(checkpoint.found(out)[-1]).sheet["step"]
+    assert step == rows(out)[-1]["step"] > 0
+
+
+# --- illness
+
+
+def test_nan_names_the_step_the_layer_and_the_last_good_checkpoint(tmp_path, monkeypatch):
+    made = Run.make_model
+
+    def ill(self, task):
+        model = made(self, task)
+        layer = model.model.layers[1].mlp
+        calm, calls = layer.forward, []
+
+        def forward(x):
+            calls.append(1)
+            return calm(x) * (math.nan if len(calls) > 9 and layer.training else 1)
+
+        layer.forward = forward
+        return model
+
+    monkeypatch.setattr(Run, "make_model", ill)
+    with pytest.raises(TrainingDiverged) as said:
+        train(run(every=2), tmp_path / "a")
+    text = str(said.value)
+    assert "the loss is nan; first in the output of model.layers.1.mlp; last good" in text
+    assert text.endswith(str(checkpoint.found(tmp_path / "a")[-1]))
+    assert f"step {len(rows(tmp_path / 'a')) + 1}:" in text
+    assert not (tmp_path / "a" / "record.json").exists()
+
+
+def test_a_loss_that_runs_away_stops():
+    watch = Watch()
+    calm = [watch.look(t, 2.0) for t in range(50)]
+    assert calm == [None] * 50
+    wild = [watch.look(t, 2.0 + t - 50) for t in range(50, 90)]
+    assert "the loss diverges" in next(text for text in wild if text)
+
+
+def test_the_culprit_may_be_a_weight_or_a_gradient():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Linear(5, 2))
+    x = torch.ones(1, 3)
+    assert "no single layer" in culprit(model, lambda: model(x))
+    model[1].bias.grad = torch.full((2,), math.inf)
+    assert culprit(model, lambda: model(x)) == "the gradient of 1.bias"
+    assert culprit(model, lambda: model(x / 0)) == "the output of 0"
+    with torch.no_grad():
+        model[0].weight[0, 0] = math.nan
+    assert culprit(model, lambda: model(x)) == "the weight 0.weight"
+
+
+# --- the folder
+
+
+def test_a_finished_run_is_only_read(tmp_path, monkeypatch):
+    a = train(run(), tmp_path / "a")
+    monkeypatch.setattr(loop, "Trainer", None)
+    assert train(run(), tmp_path / "a") == json.loads(json.dumps(a))
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path):
+    train(run(), tmp_path / "a")
+    before = {p: p.read_bytes() for p in (tmp_path / "a").rglob("*") if p.is_file()}
+    with pytest.raises(RunFolderInUse, match=r"holds another run: seed 0 \(asked for 1\)"):
+        train(run(seed=1), tmp_path / "a", resume=True)
+    assert before == {p: p.read_bytes() for p in (tmp_path / "a").rglob("*") if p.is_file()}
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "mine.txt").write_text("mine")
+    with pytest.raises(RunFolderInUse, match="holds other files"):
+        train(run(), tmp_path / "b")
+    assert [p.name for p in (tmp_path / "b").iterdir()] == ["mine.txt"]
+
+
+def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch):
+    save = checkpoint.save_file
+
+    def full(tensors, path):
+        if "step-00000006" in str(path):
+            Path(path).write_bytes(b"half")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        save(tensors, path)
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(OSError, match=r"step 6 into .*No space left.*step-00000003 is as it was"):
+        train(run(), tmp_path / "a")
+    assert [p.name for p in checkpoint.found(tmp_path / "a")] == ["step-00000003"]
+    monkeypatch.undo()
+    monkeypatch.setattr("ascender.tasks.distinct.Distinct.examples", 13)
+    train(run(), tmp_path / "a", resume=True)
+    train(run(), tmp_path / "b")
+    assert curve(tmp_path / "a") == curve(tmp_path / "b")
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path):
+    with pytest.raises(Stopped):
+        train(run(), tmp_path / "a", stopping=stop_after(7))
+    newest = checkpoint.found(tmp_path / "a")[-1]
+    whole = (newest / checkpoint.STATE).read_bytes()
+    (newest / checkpoint.STATE).write_bytes(whole[: len(whole) // 2])
+    said = []
+    saved = checkpoint.latest(tmp_path / "a", said.append)
+    assert saved.sheet["step"] == 6
+    assert "cannot read" in said[0]
+    assert newest.name in said[0]
+    train(run(), tmp_path / "a", resume=True)
+    train(run(), tmp_path / "b")
+    assert curve(tmp_path / "a") == curve(tmp_path / "b")
+
+
+def test_what_a_killed_process_left_half_written_goes(tmp_path):
+    half = tmp_path / "a" / checkpoint.FOLDER / ".step-00000003.1"
+    half.mkdir(parents=True)
+    checkpoint.save(tmp_path / "a", 4, checkpoint.Checkpoint({}, {}, {}))
+    assert [p.name for p in half.parent.iterdir()] == ["step-00000004"]
+
+
+def test_at_most_two_checkpoints_stay(tmp_path):
+    train(run(), tmp_path / "a", save_every=1)
+    assert [p.name for p in checkpoint.found(tmp_path / "a")] == ["step-00000007", "step-00000008"]
+
+
+# --- the recipe
+
+
+def test_the_rate_goes_up_in_a_line_and_down_in_a_cosine():
+    r = run(steps=100, warmup=0.1, rate=2.0)
+    assert rate(r, 0) == pytest.approx(0.2)
+    assert rate(r, 9) == rate(r, 10) == 2.0
+    assert rate(r, 55) == pytest.approx(1.0)
+    assert 0 <= rate(r, 99) < 0.001
+
+
+def test_early_stopping_goes_by_validation_and_keeps_the_best(tmp_path, monkeypatch):
+    values = iter([0.3, 0.5, 0.4, 0.45, 0.1, 0.1])
+    real = loop.evaluate
+    states = {}
+
+    def faked(model, made, split, *more):
+        found = real(model, made, split, *more)
+        if split == "validation":
+            value = next(values)
+            states[value] = {n: t.clone() for n, t in model.state_dict().items()}
+            object.__setattr__(found, "value", value)
+        return found
+
+    monkeypatch.setattr(loop, "evaluate", faked)
+    record = train(run(steps=60, every=2, patience=2), tmp_path / "a")
+    assert record["steps"] == 8
+    assert record["stopped_early"]
+    assert (record["best_step"], record["validation"]) == (4, 0.5)
+    for name, t in weights(tmp_path / "a").items():
+        assert torch.equal(t, states[0.5][name])
+
+
+def test_the_best_weights_are_tested_with_the_rules_as_they_were(tmp_path, monkeypatch):
+    """Adaptive: what λ is at a step depends on what was reported since."""
+    values, losses, seen = iter([0.5, 0.4, 0.3]), iter([3.0, 2.0, 1.0]), {}
+    real = loop.evaluate
+
+    def faked(model, made, split, *more):
+        found = real(model, made, split, *more)
+        if split == "validation":
+            object.__setattr__(found, "value", next(values))
+            object.__setattr__(found, "loss", next(losses))
+        seen.setdefault(split, []).append(model.model.layers[0].attention.lam_sep)
+        return found
+
+    monkeypatch.setattr(loop, "evaluate", faked)
+    train(run(schedule="adaptive", steps=9), tmp_path / "a")
+    assert seen["validation"] == [0.0, 0.0, 0.1]
+    assert seen["test"] == [0.0]  # those of the first validation, which is the best
+
+
+def test_the_record_says_what_it_was(tmp_path):
+    record = train(run(losses={"sep": 0.1}), tmp_path / "a")
+    assert record == json.loads((tmp_path / "a" / "record.json").read_text())
+    assert record["run"]["options"] == CROWD
+    assert len(record["test"]["scores"]) == record["test"]["n"] == 13
+    assert sum(record["test"]["scores"]) / 13 == pytest.approx(record["test"]["value"])
+    assert record["attention_flops_an_example"] > 0
+    assert record["parameters"] == sum(t.numel() for t in weights(tmp_path / "a").values())
+    assert [point["step"] for point in record["curve"]] == [3, 6, 8]
+    omega = record["curve"][-1]["omega"]
+    assert [len(omega["sep"]), len(omega["sep"][0])] == [2, 3]
+    assert record["floor"] == 1 / 5
+    assert {"torch", "python"} <= record["versions"].keys()
+    assert record["peak_memory_mb"] > 1
+    assert 0 < record["data_share"] < 1
+
+
+def test_fewer_flops_in_a_window(tmp_path):
+    costs = {
+        v: train(run(variant=v, steps=1, options={**CROWD, "crowd": 300}), tmp_path / v)[
+            "attention_flops_an_example"
+        ]
+        for v in ("vanilla", "longformer+window=8", "ascender")
+    }
+    assert costs["longformer+window=8"] < costs["vanilla"] < costs["ascender"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"variant": "vanila"}, r"unknown variant 'vanila' \(did you mean 'vanilla'\?\)"),
+        ({"variant": "vanilla+ropee"}, r"unknown piece 'ropee' \(did you mean 'rope'\?\)"),
+        ({"variant": "vanilla+k=3"}, r"vanilla attention has no option 'k'"),
+        ({"variant": "performer+window=4"}, r"window"),
+        ({"batch": 7, "accumulate": 2}, r"accumulate = 2; expected a divisor of batch = 7"),
+        ({"rate": -1}, r"rate = -1; expected a number > 0"),
+        ({"steps": 0}, r"steps = 0; expected an int from 1"),
+        ({"schedule": "slow"}, r"unknown schedule 'slow'"),
+        ({"losses": {"aling": 1}}, r"unknown loss 'aling' \(did you mean 'align'\?\)"),
+        ({"precision": "fp8"}, r"unknown precision 'fp8'"),
+        ({"stepps": 3}, r"no field 'stepps' \(did you mean 'steps'\?\)"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_any_work(given, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        run(**given)
+
+
+def test_the_command(tmp_path):
+    options = ["--hidden", "24", "--heads", "3", "--steps", "3", "--batch", "6", "--options",
+               json.dumps(CROWD), "--out", str(tmp_path / "a")]  # fmt: skip
+    runner = CliRunner()
+    done = runner.invoke(app, ["train", "--task", "distinct", *options])
+    assert done.exit_code == 0, done.output
+    assert "test accuracy" in done.stdout
+    assert "step 3/3" in done.stderr
+    again = runner.invoke(app, ["train", "--task", "distinct", *options, "--json"])
+    assert json.loads(again.stdout)["test"]["n"] == 13
+    for bad, said in (
+        (["--task", "distnct"], "did you mean 'distinct'"),
+        (["--task", "distinct", "--track", "tensorbord"], "expected one of tensorboard"),
+        (["--task", "distinct", "--size", "huge"], "unknown size 'huge'"),
+    ):
+        out = tmp_path / "new"
+        failed = runner.invoke(app, ["train", *bad, "--out", str(out)])
+        assert failed.exit_code == 1
+        assert said in failed.stderr
+        assert not out.exists()
+    for name in ("tasks", "variants"):
+        listed = runner.invoke(app, ["list", name, "--json"])
+        assert len(json.loads(listed.stdout)) >= 2
+    shown = runner.invoke(app, ["list", "tasks", "distinct"])
+    assert "64 rows → 11 prototypes" in shown.stdout
+
+
+@pytest.mark.parametrize("given", [
+    {"layers": 10**9}, {"layers": 10**9, "variant": "lower"}, {"hidden": 3 * 10**8},
+    {"batch": 6 * 10**9},
+])  # fmt: skip
+def test_sizes_that_cannot_fit_are_refused_at_once(given, tmp_path):
+    name, value = next(iter(given.items()))
+    said = rf"{name} = {value}.*: at least [\d,]+ parameters and [\d,.]+ GB .* expected sizes"
+    with pytest.raises(ValueError, match=said):
+        train(run(**given), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("variant", ["vanilla", "ascender", "performer", "lower"])
+def test_what_a_run_takes_at_least_is_no_more_than_it_takes(variant):
+    made = run(variant=variant, layers=3)
+    task = made.make_task()
+    parameters, needed = least(made, task)
+    real = sum(p.numel() for p in made.make_model(task).parameters())
+    assert 0.5 * real < parameters <= real
+    assert needed >= 16 * parameters
