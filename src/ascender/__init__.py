@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from ascender.core.losses import Losses, collect
     from ascender.core.rules import Rules
     from ascender.core.schedule import Adaptive, LossWeights, Ramp, Schedule
-    from ascender.nn.cache import Cache
-    from ascender.nn.module import AscenderAttention
-    from ascender.retrofitting.adapter_files import load_adapter, save_adapter
-    from ascender.retrofitting.install import (
+    from ascender.hf.retrofit.adapter_files import load_adapter, save_adapter
+    from ascender.hf.retrofit.install import (
         print_trainable_parameters,
         retrofit,
         swarm_parameters,
         unretrofit,
     )
+    from ascender.nn.cache import Cache
+    from ascender.nn.module import AscenderAttention
 
 __version__ = "0.1.0"
 __all__ = [
@@ -57,18 +57,17 @@ HOMES = {
     "asc_attention": "core.attention",
     "asc_parts": "core.attention",
     "collect": "core.losses",
-    "load_adapter": "retrofitting.adapter_files",
-    "print_trainable_parameters": "retrofitting.install",
-    "retrofit": "retrofitting.install",
-    "save_adapter": "retrofitting.adapter_files",
-    "swarm_parameters": "retrofitting.install",
-    "unretrofit": "retrofitting.install",
+    "load_adapter": "hf.retrofit.adapter_files",
+    "print_trainable_parameters": "hf.retrofit.install",
+    "retrofit": "hf.retrofit.install",
+    "save_adapter": "hf.retrofit.adapter_files",
+    "swarm_parameters": "hf.retrofit.install",
+    "unretrofit": "hf.retrofit.install",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, or a module: `import ascender; ascender.core.rules` works without a second
-    import."""
+    """A public name, or a module: `import ascender; ascender.hf` works without a second import."""
     from importlib import import_module
     from importlib.util import find_spec
 

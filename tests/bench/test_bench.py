@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from ascender.bench import attention, choose, goals, imports, layer, model
+from ascender.bench import attention, choose, goals, imports, layer, memory, model
 from ascender.bench.candidates import CANDIDATES, ours
 from ascender.core.attention import BACKENDS
-from ascender.measure import memory
 from ascender.measure.flops import Problem, Variant
 from ascender.measure.timing import FORWARD, TRAINING, Plan, Row, best, interleave
 

@@ -9,8 +9,8 @@ from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM
 
 import ascender
 from ascender.hf import AscenderConfig, AscenderForCausalLM
+from ascender.hf.retrofit.probe import Unfit
 from ascender.insight import capture, has_rules, load, muted, watching
-from ascender.retrofitting.probe import Unfit
 
 B, N, H, LAYERS = 2, 11, 3, 2
 SIZES = {"hidden_size": 18, "num_hidden_layers": LAYERS, "num_attention_heads": H}

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from ascender.cli import app
 from ascender.core.normalizers import Softmax
 from ascender.hf import AscenderConfig, AscenderModel
+from ascender.hf.retrofit.install import retrofit
 from ascender.insight import Geometry, capture, muted, view
 from ascender.insight.page import collect as looking
 from ascender.insight.page import memory, outcome
@@ -24,7 +25,6 @@ from ascender.insight.page.plane import Planes
 from ascender.insight.page.pooling import Pooling
 from ascender.insight.page.strings import WORDS, words
 from ascender.nn.baselines.vanilla import Vanilla
-from ascender.retrofitting.install import retrofit
 from ascender.tasks import task
 from support.view_cases import BAD, TEXT, Reader, data_of, model, tokenizer, with_temperatures
 

@@ -73,11 +73,11 @@ def test_notation_is_whole():
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        ("ascender.core.visibility.Visibility.nowhere", "visibility.py"),
-        ("ascender.core.visibility.Visibility.p", "geometry.py"),
-        ("ascender.core.visibility", "visibility.py"),
-        ("rules/cohesion.py:nowhere", "rules/cohesion.py"),
-        ("rules/cohesion.py:c", "rules/alignment.py"),
+        ("ascender.core.visibility.Visibility.nowhere", "core/visibility.py"),
+        ("ascender.core.visibility.Visibility.p", "core/geometry.py"),
+        ("ascender.core.visibility", "core/visibility.py"),
+        ("core/rules/cohesion.py:nowhere", "core/rules/cohesion.py"),
+        ("core/rules/cohesion.py:c", "core/rules/alignment.py"),
     ],
 )
 def test_a_made_up_row_does_not_resolve(name, file):
@@ -139,7 +139,7 @@ def test_examples_in_the_pages(page, monkeypatch, tmp_path):
 
 
 def test_a_wrong_example_fails():
-    assert SRC / "neighbours.py" in EXAMPLES
+    assert SRC / "core/neighbours.py" in EXAMPLES
     assert examples("```python\n>>> 1 + 1\n3\n>>> 2 + 2\n4\n```\n") == (1, 2)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
+from ascender.bench import memory
 from ascender.bench.candidates import Candidate
 from ascender.bench.studies import STUDIES
-from ascender.measure import memory
 from ascender.measure.flops import Problem
 from ascender.measure.timing import FORWARD, TRAINING, Plan, Row, best
 

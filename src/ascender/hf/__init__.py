@@ -26,9 +26,9 @@ from ascender.hf.heads import (
     AscenderForTokenClassification,
 )
 from ascender.hf.modeling import AscenderModel, AscenderOutput
+from ascender.hf.retrofit.pretrained import install
 from ascender.hf.seq2seq import AscenderForConditionalGeneration
 from ascender.hf.trainer import SwarmCallback
-from ascender.retrofitting.pretrained import install
 
 __all__ = [
     "PRESETS",

@@ -176,8 +176,8 @@ def load(
     """(model, tokenizer) of a folder or a name. Bytes where the folder has no tokenizer."""
     import transformers
 
+    from ascender.hf.retrofit.adapter_files import load_adapter
     from ascender.hf.source import find_model, read_config, read_model
-    from ascender.retrofitting.adapter_files import load_adapter
 
     source = find_model(source)
     config = read_config(source, trust_code)

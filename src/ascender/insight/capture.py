@@ -28,11 +28,11 @@ from ascender.core.neighbours import as_mask
 from ascender.core.rules import RULES, Number
 from ascender.core.visibility import Visibility
 from ascender.hf.masks import understood
+from ascender.hf.retrofit.install import record
+from ascender.hf.retrofit.probe import Unfit, self_attentions
+from ascender.hf.retrofit.rule_adapter import FOREIGN, NAME, RuleAdapter, is_causal
 from ascender.nn.module import AscenderAttention
 from ascender.nn.slot import Attention, Call
-from ascender.retrofitting.install import record
-from ascender.retrofitting.probe import Unfit, self_attentions
-from ascender.retrofitting.rule_adapter import FOREIGN, NAME, RuleAdapter, is_causal
 
 
 @dataclass(frozen=True)

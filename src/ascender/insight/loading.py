@@ -14,8 +14,8 @@ import ascender.hf
 from ascender.common.files import Damaged, checked, read_json
 from ascender.common.user_code import import_code, is_code
 from ascender.hf.evaluate import tokenizer_of
+from ascender.hf.retrofit.adapter_files import load_adapter
 from ascender.hf.source import MODEL, find_model, read_config, read_model
-from ascender.retrofitting.adapter_files import load_adapter
 from ascender.tasks import Batch, Task, kind_of, task
 from ascender.tasks.base import IGNORED
 

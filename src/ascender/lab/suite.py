@@ -1,6 +1,6 @@
 """A suite: a claim, the runs that test it, and how it is judged, fixed before the runs.
 
-    experiments/NAME.py      SUITE = Suite("name", claim="…", runs=grid(…), rule=Rule(…))
+    experiments/NAME.py      SUITE = Suite("name", claim="…", runs=grid(…), rule=DecisionRule(…))
 
 A suite of the package goes by its name, a suite of your own by the path of its file: a file is run
 only when it is named as a file. Whoever works on its trials runs that file too, so it may register

@@ -43,7 +43,7 @@ def verdict(interval: Interval | None, p: float | None, rule: DecisionRule) -> V
     A tie is no proof of sameness (`equivalent` is one). b against a gets the opposite verdict.
     Without an interval or a test there is no winner.
 
-    >>> rule = Rule(smallest=0.01)
+    >>> rule = DecisionRule(smallest=0.01)
     >>> verdict(Interval(0.002, 0.03), 0.01, rule), verdict(Interval(0.002, 0.009), 0.01, rule)
     ('win', 'tie')
     """

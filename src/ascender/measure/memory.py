@@ -3,7 +3,6 @@
     measured = highest resident memory during the call − resident memory just before it
                + the size of the inputs, which were there already
 
-The process calls once at a small size first, so that libraries are loaded and threads started.
 The mark is the kernel's VmHWM, set back just before the call. (getrusage's ru_maxrss would do,
 but a child inherits its parent's there; it is used where there is no /proc.) glibc is told to
 return freed blocks at once, so that memory left over from making the inputs hides nothing.
@@ -19,23 +18,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-
-from ascender.bench.studies import STUDIES
-from ascender.measure.flops import Problem
-
-SMALL = 256  # tokens of the first, unmeasured call
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 MACHINE, CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
-
-
-def measure(
-    study: str, candidate: str, problem: Problem, work: str, threads: int
-) -> dict[str, float]:
-    """{"call": MB as above, "process": MB of the whole process at its peak}, by a subprocess."""
-    order: dict[str, object] = {"study": study, "candidate": candidate, "work": work}
-    order |= {"n": problem.n, "causal": problem.causal, "threads": threads}
-    return fresh("ascender.measure.memory", order, f"{candidate} at N = {problem.n}")
 
 
 def fresh(module: str, order: dict[str, object], what: str) -> dict[str, float]:
@@ -94,18 +78,3 @@ def reset() -> None:
     """Start the mark again from what is resident now, where the kernel can."""
     if CLEAR.exists():
         CLEAR.write_text("5")
-
-
-def child(
-    study: str, candidate: str, n: int, causal: bool, work: str, threads: int
-) -> dict[str, float]:
-    """What the subprocess does."""
-    torch.set_num_threads(threads)
-    make = STUDIES[study][candidate].make
-    make(Problem(min(n, SMALL), causal)).run(work)()
-    job = make(Problem(n, causal))
-    return used(job.run(work), job.nbytes())
-
-
-if __name__ == "__main__":
-    print(json.dumps(child(**json.loads(sys.argv[1]))))

@@ -11,7 +11,7 @@ import transformers
 
 import ascender
 from ascender.core.schedule import Schedule
-from ascender.retrofitting.install import record
+from ascender.hf.retrofit.install import record
 from support.families import ALL, V, inputs, logits, make, retrofitted, stir
 from support.hf_trainer import trainer, weights
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
 import ascender
-import ascender.retrofitting.rule_adapter
+import ascender.hf.retrofit.rule_adapter
 from ascender.hf.llama2c import read_model, read_tokenizer
 from support.families import ALL, RULES, inputs, logits, make, retrofitted, stir
 
@@ -87,7 +87,7 @@ def test_an_adapter_is_small():
     """Under 1% where heads share the geometry, at the sizes of a small GPT-2."""
     with torch.device("meta"):
         dim, layers, weights = 768, 12, 124_439_808
-        swarm = ascender.retrofitting.rule_adapter.RuleAdapter(dim, 12)
+        swarm = ascender.hf.retrofit.rule_adapter.RuleAdapter(dim, 12)
     assert sum(p.numel() for p in swarm.parameters()) * layers < 0.01 * weights
 
 

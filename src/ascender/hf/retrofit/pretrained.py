@@ -21,15 +21,15 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.utils import cached_file
 
-from ascender.retrofitting.adapter_files import (
+from ascender.hf.retrofit.adapter_files import (
     SHEET,
     WEIGHTS,
     load_adapter,
     read_sheet,
     save_adapter,
 )
-from ascender.retrofitting.install import record, swarms
-from ascender.retrofitting.rule_adapter import NAME
+from ascender.hf.retrofit.install import record, swarms
+from ascender.hf.retrofit.rule_adapter import NAME
 
 SWARM = r"\.swarm\."  # in the names of an adapter's tensors
 HUB = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")

@@ -8,7 +8,7 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, T5Config, T5ForConditi
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 import ascender
-from ascender.retrofitting.rule_adapter import NAME, RuleAdapter
+from ascender.hf.retrofit.rule_adapter import NAME, RuleAdapter
 from support.families import (
     ALL,
     CAUSAL,

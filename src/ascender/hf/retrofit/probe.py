@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ascender.core.geometry import unit
-from ascender.retrofitting.rule_adapter import FOREIGN, NAME, RuleAdapter
+from ascender.hf.retrofit.rule_adapter import FOREIGN, NAME, RuleAdapter
 
 FAMILIES = (
     "bert", "gemma", "gemma3_text", "gpt2", "llama", "mistral", "modernbert", "opt", "phi",

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from ascender.common.files import NUMBER, Damaged, checked, read_json, read_tensors, write
 from ascender.core.schedule import get_lam, set_lam
-from ascender.retrofitting.install import check_model, record, retrofit, swarms, unretrofit
-from ascender.retrofitting.probe import Unfit, self_attentions
+from ascender.hf.retrofit.install import check_model, record, retrofit, swarms, unretrofit
+from ascender.hf.retrofit.probe import Unfit, self_attentions
 
 VERSION = 1
 WEIGHTS, SHEET = "swarm.safetensors", "swarm.json"

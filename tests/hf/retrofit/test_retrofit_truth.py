@@ -8,7 +8,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import ascender
 from ascender.hf.masks import understood
-from ascender.retrofitting.rule_adapter import NAME
+from ascender.hf.retrofit.rule_adapter import NAME
 from support.families import CAUSAL, GROUPED, N, inputs, retrofitted
 from support.oracles import asc_oracle
 

@@ -26,6 +26,7 @@ from ascender.core.checks import build_flock
 from ascender.core.flock import Flock
 from ascender.core.losses import Source
 from ascender.hf.masks import understood
+from ascender.hf.retrofit.cache import Carried, unpack
 from ascender.nn.rule_parameters import (
     RuleParameters,
     check_heads,
@@ -33,7 +34,6 @@ from ascender.nn.rule_parameters import (
     counts,
     start_coordinates,
 )
-from ascender.retrofitting.cache import Carried, unpack
 
 NAME = "ascender"  # of the attention and of its masks among transformers' own
 CROSS = ("encoder_hidden_states", "key_value_states")  # keys from another sequence

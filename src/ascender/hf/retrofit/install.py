@@ -20,8 +20,8 @@ from torch import nn
 
 from ascender.common.validate import nearest
 from ascender.core.geometry import accum_dtype
-from ascender.retrofitting.probe import Unfit, probe, self_attentions
-from ascender.retrofitting.rule_adapter import NAME, RuleAdapter
+from ascender.hf.retrofit.probe import Unfit, probe, self_attentions
+from ascender.hf.retrofit.rule_adapter import NAME, RuleAdapter
 
 OPTIONS: dict[str, Any] = {  # with what they are where nothing is said
     p.name: p.default
@@ -53,7 +53,7 @@ def retrofit(
     the model, changed in place.
 
     rules    options of the rules: k, d_z, d_a, geometry, numbers, neighbours, standardise,
-             separation_scope, local_scope, roles, omega, backend (hf.swarm.Swarm)
+             separation_scope, local_scope, roles, omega, backend (rule_adapter.RuleAdapter)
     layers   which of its self-attentions, counted from 0; None: all
     train    "swarm": only the new parameters learn, the rest is frozen; "all": nothing is frozen
     """
