@@ -1,12 +1,14 @@
-"""What carries the effect? Each rule alone, all but one, none; on the three tasks where the rules
-are furthest from vanilla by the spread of the seeds, so that there is something to explain."""
+"""Which rule carries the effect? Each rule alone, all but one, and none, on the three tasks where
+ASCender differs most from vanilla relative to the spread over seeds.
+"""
 
 from recipes import GOALS, tuned
 
+from ascender.core.rules import RULES
 from ascender.lab import Suite
 from ascender.lab.verdict import DecisionRule
 
-ALONE, BUT_ONE = ["align", "sep", "coh"], ["no-align", "no-sep", "no-coh"]
+ALONE, BUT_ONE = [f"only-{rule}" for rule in RULES], [f"no-{rule}" for rule in RULES]
 TASKS = ["fewshot-digits", "distinct", "grouping"]
 SUITE = Suite(
     name="ablation",

@@ -1,11 +1,12 @@
-"""RQ1: does ASCender predict better than attention without the rules, all else equal?
+"""RQ1: is ASCender more accurate than attention without the rules, all else equal?
 
-Against vanilla, on tasks of several kinds; the paper says up to +8.3%. Two controls stand beside
-it: vanilla with as many parameters (matched), and ASCender with neighbours drawn at random
-(shuffled). Sizes, steps and rates: recipes.py.
+Compared with vanilla on tasks of several kinds; the paper says up to +8.3%. There are two controls:
+vanilla with as many parameters (matched) and ASCender with random neighbours (shuffled). Sizes,
+steps and learning rates are in recipes.py.
 
-Five seeds; ten on the tasks that leaned to either side after four (|Cliff's δ| ≥ ½, all of them to
-ASCender's), where shuffled is run too. The rule, and Holm over all comparisons, stay as they were.
+Five seeds, and ten on the tasks where |Cliff's δ| was at least ½ after four seeds (all in favour of
+ASCender); shuffled is run on those tasks too. The decision rule and Holm's correction over all
+comparisons were not changed.
 """
 
 from recipes import GOALS, LEANING, TASKS, tuned

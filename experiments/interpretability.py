@@ -1,19 +1,20 @@
-"""RQ3: can one see what ASCender does, and does what one sees mean anything?
+"""RQ3: can one see what ASCender does, and is what one sees meaningful?
 
     ascender lab run interpretability --out lab/interpretability
 
 Every model is measured after training (ascender.insight): what each rule does in each head, which
 roles heads take and whether seeds agree on them, and whether latent coordinates z, neighbourhoods,
-attention and states find the true groups of tokens: clusters (grouping), digits (fewshot-digits),
-classes of Python's tokens (pylib). Recipes are those of the other suites; some twenty-five minutes
-on two cores.
+attention and states recover the true groups of tokens: clusters (grouping), digits
+(fewshot-digits), classes of Python tokens (pylib). Recipes are those of the other suites; about
+25 minutes on two cores.
 
-The claim holds on a task where, in the table "Interpretability and grouping", z or the neighbours
-of some layer win against the states that the same layer of vanilla reads, and attention in no
-layer loses against vanilla's. The first layer's states are the inputs themselves: what they give
-away is no merit of a model. Heads take roles where p of "Do seeds agree" is below 0.05 in some
-layer, by Holm over all layers, on most tasks; row all only says that layers differ. (Both are
-tests of experiments/paper.py. Other recipes of these tasks were looked at before, docs/insight.md.)
+The claim holds on a task if, in the table "Interpretability and grouping", z or the neighbours of
+some layer win against the states that the same layer of vanilla reads, and attention loses against
+vanilla's in no layer. The states of the first layer are the inputs themselves, so what they reveal
+is no merit of a model. Heads take roles if p of "Do seeds agree" is below 0.05 in some layer, with
+Holm's correction over all layers, on most tasks; the row "all" only says that layers differ. (Both
+are tests of experiments/paper.py. Results of other recipes on these tasks were known before,
+docs/insight.md.)
 """
 
 from recipes import GOALS, tuned

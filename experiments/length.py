@@ -1,4 +1,4 @@
-"""Figure 5: how does quality hold as the text grows? A needle in 128 to 512 tokens."""
+"""Figure 5: how does quality change as the text grows? A needle in 128 to 512 tokens."""
 
 from ascender.lab import Suite, grid
 from ascender.lab.verdict import DecisionRule
@@ -13,7 +13,7 @@ SUITE = Suite(
         for n in LENGTHS
         for run in grid(
             {"needle": {"steps": 600, "batch": 16, "every": 100, "options": {"length": n}}},
-            variants=["vanilla", "vanilla+alibi", "ascender", "fast+window=64"],
+            variants=["vanilla", "vanilla+alibi", "ascender", "shared-qknorm+window=64"],
             seeds=3,
         )
     ),

@@ -1,9 +1,9 @@
-"""RQ2 where a window has something to save: text in blocks of 1,024 tokens.
+"""RQ2 at a length where a window saves something: text in blocks of 1,024 tokens.
 
 The suite efficiency measures quality at 32 to 128 tokens and costs at 1,024 to 4,096; here both are
-of the same models. Its rule and its smallest window; steps and rates tuned at this length
-(long_settings.py), vanilla first. A first try with the 400 steps and the rates of 128 tokens had
-left full attention hardly trained (docs/log.md).
+measured on the same models. Same decision rule and the smallest window; steps and learning rates
+tuned at this length (tune_rates_long.py), vanilla first. A first attempt with the 400 steps and the
+rates for 128 tokens left full attention hardly trained (docs/log.md).
 """
 
 from efficiency import SUITE as EFFICIENCY

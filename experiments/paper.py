@@ -1,4 +1,4 @@
-"""Everything that the paper claims: all suites, one set of trials, and how each claim is tested.
+"""All claims of the paper: all suites with one set of trials, and how each claim is tested.
 
 ascender lab run paper --out lab/paper --data-dir data
 ascender lab report lab/paper --lang both
@@ -11,8 +11,9 @@ SUITE = Bundle(
     claim="RQ1 to RQ4, ablations, lengths and the first trials again, with one set of trials.",
     claim_ko="RQ1–RQ4, 절제 실험, 길이 실험, 첫 시험의 재현을 하나의 시행 집합으로.",
     suites=(
-        "accuracy", "interpretability", "efficiency", "first", "ablation", "compatibility", "long",
-        "elsewhere", "muted", "partners", "variations", "length",
+        "accuracy", "interpretability", "efficiency", "replicate_first_trials", "ablation",
+        "compatibility", "long", "ablation_other_tasks", "against_no_rules",
+        "compatibility_other_tasks", "sensitivity", "length",
     ),
     claims=(
         Claim(
@@ -33,7 +34,7 @@ SUITE = Bundle(
         Claim(
             "The first trials hold: 90% on few-shot digits in fewer steps (every seed).",
             "첫 시험이 재현된다: few-shot 숫자 90%에 더 적은 스텝(모든 시드).",
-            "first", "faster",
+            "replicate_first_trials", "faster",
         ),
         Claim(
             "It is not the parameters: it beats vanilla with as many.",

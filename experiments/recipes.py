@@ -1,8 +1,8 @@
-"""The tasks at the scale of two cores: sizes, steps and options, the same for every suite.
+"""The tasks at a scale for two CPU cores: sizes, steps and options, the same for every suite.
 
-Two layers, 64 wide, four heads, as in the first trials; a run of vanilla takes about half a minute.
-Learning rates are those of experiments/settings.py: what vanilla does best with is that of every
-attention without rules, what ASCender does best with is that of its variants.
+Two layers of width 64 with four heads, as in the first trials; a vanilla run takes about half a
+minute. Learning rates are those of experiments/tune_rates.py: vanilla's best for every attention
+without rules, ASCender's best for its variants.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ LONG = {
     "every": 100,
     "options": {"length": 1024, "blocks": 50},
 }
-RATES = {  # vanilla's, ASCender's; of equals the lower one
+RATES = {  # (vanilla, ASCender); the lower of equals
     "fewshot-digits": (1e-3, 3e-3), "distinct": (1e-3, 1e-3), "grouping": (3e-3, 3e-3),
     "recall": (1e-3, 1e-3), "listops-short": (3e-3, 3e-3), "listops": (3e-3, 1e-2),
     "digits": (3e-3, 3e-3), "pylib": (3e-3, 3e-3), "sst2": (3e-3, 3e-3), "mrpc": (1e-3, 1e-3),
@@ -55,7 +55,7 @@ RULED = ("ascender", "shuffled")
 
 
 def tuned(tasks: Iterable[str], variants: Sequence[str], seeds: int | range = 5) -> tuple[Run, ...]:
-    """task × variant × seed, each family with its own learning rate; seed by seed."""
+    """task × variant × seed, seed by seed; variants with rules have their own learning rate."""
     cells = [
         Run.of(
             name, variant=v, rate=RATES[name][variant(v).attention in RULED],

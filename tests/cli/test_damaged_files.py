@@ -1,5 +1,6 @@
 """Damaged files: one line that names the file, whatever the command; never a traceback."""
 
+import gzip
 import json
 import os
 import resource
@@ -17,6 +18,7 @@ from ascender.cli import app, errors
 from ascender.common.files import Damaged, made_of, read_json
 from ascender.hf import AscenderConfig, AscenderForCausalLM
 from ascender.hf.tokens import BYTES, bytes_tokenizer
+from ascender.lab.store import PACKED, packed_bytes
 from ascender.lab.verdict import DecisionRule
 from ascender.train import Run
 from ascender.train.folder import plain
@@ -48,10 +50,8 @@ def good(tmp_path_factory):
     save_adapter(llama, here / "adapter")
     some = records(("distinct",), ("vanilla", "ascender"), 2)
     lab = store(here / "lab", some)
-    left = [{**r, "test": {k: v for k, v in r["test"].items() if k != "scores"}} for r in some]
     shutil.rmtree(lab / "trials")
-    (lab / "rows.jsonl").write_text("".join(json.dumps(r) + "\n" for r in left))
-    (lab / "scores.json").write_text(json.dumps({r["key"]: r["test"]["scores"] for r in some}))
+    (lab / PACKED).write_bytes(packed_bytes(some))
     costs = {"rows": [{"variant": "vanilla", "n": 8, "flops": 1, "forward_ms": 1.0,
                        "training_ms": 2.0, "memory_mb": None}]}  # fmt: skip
     (lab / "costs.json").write_text(json.dumps(costs))
@@ -301,16 +301,29 @@ def test_sheet_of_a_suite(folder, damage):
 
 
 @pytest.mark.parametrize("damage", ROWS)
-def test_rows_of_a_suite(folder, damage):
-    ROWS[damage](folder / "lab/rows.jsonl")
-    told(["lab", "report", "lab", *OUT], "lab/rows.jsonl")
+def test_packed_trials_of_a_suite(folder, damage):
+    packed, rows = folder / "lab" / PACKED, folder / "rows.jsonl"
+    rows.write_bytes(gzip.decompress(packed.read_bytes()))
+    ROWS[damage](rows)
+    packed.write_bytes(gzip.compress(rows.read_bytes()))
+    told(["lab", "report", "lab", *OUT], "lab/trials.jsonl.gz")
 
 
-@pytest.mark.parametrize("name", ["scores.json", "costs.json"])
+@pytest.mark.parametrize("damage", ["truncated", "garbage", "bit"])
+def test_packed_trials_that_are_no_gzip(folder, damage):
+    def flipped(path):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        path.write_bytes(data)
+
+    (BYTES_OF | {"bit": flipped})[damage](folder / "lab" / PACKED)
+    told(["lab", "report", "lab", *OUT], "lab/trials.jsonl.gz")
+
+
 @pytest.mark.parametrize("damage", ANY)
-def test_beside_the_rows(folder, name, damage):
-    ANY[damage](folder / "lab" / name)
-    told(["lab", "report", "lab", *OUT], f"lab/{name}")
+def test_costs_of_a_suite(folder, damage):
+    ANY[damage](folder / "lab" / "costs.json")
+    told(["lab", "report", "lab", *OUT], "lab/costs.json")
 
 
 @pytest.mark.parametrize("damage", [*ANY, "no name", "no claims", "claims of numbers"])

@@ -431,7 +431,9 @@ def test_the_record_is_small_and_whole(runs):
 def test_layers_without_rules_have_none(monkeypatch):
     """In the upper half alone: nothing below."""
     monkeypatch.setattr(Grouping, "examples", 5)
-    run = Run.of("grouping", variant="upper", hidden=16, heads=2, options={"crowd": 23, "most": 3})
+    run = Run.of(
+        "grouping", variant="rules-upper", hidden=16, heads=2, options={"crowd": 23, "most": 3}
+    )
     task = run.make_task()
     found = measure(run.make_model(task), task, n=4)
     assert found["omega"]["coh"][0] == [0.0, 0.0] != found["omega"]["coh"][1]

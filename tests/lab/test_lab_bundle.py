@@ -101,7 +101,7 @@ def test_a_bundle_is_run_and_reported(tmp_path):
     for name in ("one", "two"):
         assert f'href="./{name}/index.html"' in page
         assert (out / "report" / name / "index.html").exists()
-        assert (out / "report" / name / "rows.jsonl").exists()
+        assert (out / "report" / name / "trials.jsonl.gz").exists()
 
 
 def test_nothing_to_report_is_said(tmp_path):
@@ -145,7 +145,12 @@ def test_a_margin_and_costs_are_in_the_report(tmp_path):
     made = [
         cases.record("distinct", v, s, gain=g)
         for s in range(5)
-        for v, g in (("vanilla", 0.0), ("ascender", -0.002), ("coh", -0.2), ("sep", -0.06))
+        for v, g in (
+            ("vanilla", 0.0),
+            ("ascender", -0.002),
+            ("only-coh", -0.2),
+            ("only-sep", -0.06),
+        )
     ]
     rule = {"higher": True, "alpha": 0.05, "smallest": 0.0, "margin": 0.06}
     folder = cases.store(tmp_path / "lab", made, rule=rule)
@@ -156,7 +161,7 @@ def test_a_margin_and_costs_are_in_the_report(tmp_path):
     study = SuiteResults.of(read(folder), 50)
     table = margins.inferiority(study)
     verdicts = {row[1].text: row[5].text for row in table.rows}
-    assert verdicts == {"ascender": "not_inferior", "coh": "inferior", "sep": "unproven"}
+    assert verdicts == {"ascender": "not_inferior", "only-coh": "inferior", "only-sep": "unproven"}
     ratios = {row[1].text: row[6].data[""] for row in table.rows}
     assert ratios["ascender"] == pytest.approx(3.4 / 2.1)
     ascender = next(row for row in margins.costs(study).rows if row[0].text == "ascender")

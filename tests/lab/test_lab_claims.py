@@ -47,7 +47,7 @@ def verdict(test, found, **given):
         ({"ascender": 0.1}, "supported"),
         ({"ascender": {"distinct": 0.1}}, "not_supported"),  # half is not most
         ({"ascender": {"distinct": 0.1, "fewshot-digits": -0.1}}, "not_supported"),
-        ({"align": 0.1}, "not_testable"),
+        ({"only-align": 0.1}, "not_testable"),
     ],
 )
 def test_most_tasks_and_none_lost(tmp_path, gains, said):
@@ -229,7 +229,7 @@ def test_a_bundle_is_reported_with_its_claims(tmp_path):
 
 def test_a_document_is_filled_from_a_bundle(tmp_path):
     doc = tmp_path / "doc.md"
-    marks = ["paper claims", "accuracy summary", "elsewhere accuracy"]
+    marks = ["paper claims", "accuracy summary", "ablation_other_tasks accuracy"]
     doc.write_text("".join(f"<!-- lab: {mark} -->\nold\n<!-- /lab -->\n" for mark in marks))
     ran = CliRunner().invoke(app, ["lab", "report", str(bundle(tmp_path)), "--into", str(doc)])
     assert ran.exit_code == 0, ran.output

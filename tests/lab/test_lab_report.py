@@ -18,6 +18,7 @@ from scipy import stats as scipy_stats
 from typer.testing import CliRunner
 
 from ascender.cli import app
+from ascender.common.files import json_rows, write
 from ascender.lab.reports import (
     DRAW,
     SuiteResults,
@@ -36,7 +37,7 @@ from ascender.lab.reports.source import raw
 from ascender.lab.reports.strings import COLUMNS, FIGURES, NOTES, TITLES
 from ascender.lab.reports.table import as_csv, latex, latex_text, markdown
 from ascender.lab.reports.tables import tables
-from ascender.lab.store import Store, as_json
+from ascender.lab.store import PACKED, Store, as_json, packed_bytes
 from ascender.lab.suite import suite
 from ascender.lab.trial import trial
 from ascender.lab.verdict import DecisionRule
@@ -261,8 +262,7 @@ def test_every_file_is_there(made):
         "index.html",
         "methods.md",
         "methods.ko.md",
-        "rows.jsonl",
-        "scores.json",
+        "trials.jsonl.gz",
         "suite.json",
     }
     wanted |= {f"tables/{name}.{kind}" for name in set(TITLES) - ON_DEMAND
@@ -453,15 +453,16 @@ def test_every_word_has_both_languages():
 
 def test_rows_make_it_again(made, tmp_path):
     folder, *_ = made
-    for name in ("rows.jsonl", "scores.json", "suite.json"):
+    for name in (PACKED, "suite.json"):
         shutil.copy(folder / "report" / name, tmp_path)
-    assert "scores" not in json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])["test"]
     before, again = (SuiteResults.of(read(place), DRAWS) for place in (folder, tmp_path))
     for old, new in zip(tables(before), tables(again), strict=True):
         assert old == new
         assert as_csv(new) == (folder / "report" / "tables" / f"{new.name}.csv").read_text("utf-8")
     assert methods(again, "en") == methods(before, "en")
-    (tmp_path / "scores.json").unlink()
+    for record in (records := json_rows(tmp_path / PACKED)):
+        del record["test"]["scores"]
+    (tmp_path / PACKED).write_bytes(packed_bytes(records))
     less = tables(SuiteResults.of(read(tmp_path), DRAWS))
     assert less[0] == tables(before)[0]  # over seeds nothing is lost
     assert {row[3].text for row in less[1].rows} == {"–"}
@@ -469,8 +470,7 @@ def test_rows_make_it_again(made, tmp_path):
 
 def test_rows_alone_say_that_no_rule_was_fixed(made, tmp_path):
     folder, *_ = made
-    for name in ("rows.jsonl", "scores.json"):
-        shutil.copy(folder / "report" / name, tmp_path)
+    shutil.copy(folder / "report" / PACKED, tmp_path)
     found = SuiteResults.of(read(tmp_path), DRAWS)
     assert "nothing shows that they were fixed before" in found.remarks()[0][0]
     assert [row[3] for row in tables(found)[0].rows] == [
@@ -479,9 +479,7 @@ def test_rows_alone_say_that_no_rule_was_fixed(made, tmp_path):
 
 
 def test_rows_and_a_suite_are_enough(tiny, tmp_path):
-    for name, text in raw(read(tiny)).items():
-        if name != "suite.json":
-            (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / PACKED).write_bytes(raw(read(tiny))[PACKED])
     from_store, from_rows = (
         tables(SuiteResults.of(read(place, suite(TINY)), DRAWS)) for place in (tiny, tmp_path)
     )
@@ -490,8 +488,8 @@ def test_rows_and_a_suite_are_enough(tiny, tmp_path):
 
 def test_rows_count_as_done_and_more_seeds_join_them(tiny, tmp_path):
     found = suite(TINY)
-    for name, text in raw(read(tiny)).items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    for name, data in raw(read(tiny)).items():
+        write(tmp_path / name, data)
     store, more = Store(tmp_path), found.with_seeds(3)
     store.open(found)
     assert store.open_trials(found) == []
@@ -505,8 +503,10 @@ def test_rows_count_as_done_and_more_seeds_join_them(tiny, tmp_path):
     both = read(tmp_path)
     assert [r["key"] for r in both.records] == [*(r.key for r in found.runs), new[0].key]
     assert both.missing == [run.key for run in new[1:]]
-    report(tmp_path, tmp_path, draws=DRAWS)  # into its own folder: the rows grow, the sheet stays
-    assert len((tmp_path / "rows.jsonl").read_text("utf-8").splitlines()) == len(both.records)
+    report(
+        tmp_path, tmp_path, draws=DRAWS
+    )  # into its own folder: trials are added, the sheet stays
+    assert len(json_rows(tmp_path / PACKED)) == len(both.records)
 
 
 def test_a_suite_that_tunes_shows_no_test_score(tiny, tmp_path):
@@ -541,13 +541,13 @@ def test_since_when_a_rule_stands(tmp_path):
 
 def test_without_a_baseline(tmp_path):
     records = cases.records(tasks=("distinct",)) + [
-        cases.record("fewshot-digits", v, s) for v in ("ascender", "sep") for s in range(3)
+        cases.record("fewshot-digits", v, s) for v in ("ascender", "only-sep") for s in range(3)
     ]
     found = study(tmp_path, records)
     assert any("fewshot-digits: no finished trial of the baseline" in r[0] for r in found.remarks())
     verdicts = {row[1].text: row[-1].text for row in tables(found)[0].rows
                 if row[0].text == "fewshot-digits"}  # fmt: skip
-    assert verdicts == {"ascender": "unjudged", "sep": "unjudged"}
+    assert verdicts == {"ascender": "unjudged", "only-sep": "unjudged"}
     text = page(found, tables(found), [], [], [], "en")
     assert "no finished trial of the baseline" in text
     assert "not judged" in text
@@ -556,7 +556,7 @@ def test_without_a_baseline(tmp_path):
 def test_without_any_baseline_nothing_is_compared(tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "KINDS", ("svg",))
     (tmp_path / "s").mkdir()
-    folder = cases.store(tmp_path / "s", cases.records(variants=("ascender", "sep"), seeds=2))
+    folder = cases.store(tmp_path / "s", cases.records(variants=("ascender", "only-sep"), seeds=2))
     report(folder, tmp_path / "out", draws=DRAWS)
     assert not (tmp_path / "out" / "tables" / "examples.csv").exists()
     assert not (tmp_path / "out" / "figures" / "deltas.svg").exists()
@@ -587,7 +587,7 @@ def test_no_rules_no_heads(tmp_path):
 def test_lengths_are_not_mixed(tmp_path):
     records = [
         cases.record("distinct", v, s, options={"crowd": n}, gain=n / 1000)
-        for n in (32, 64) for v in ("vanilla", "sep") for s in range(2)
+        for n in (32, 64) for v in ("vanilla", "only-sep") for s in range(2)
     ]  # fmt: skip
     found = study(tmp_path, records)
     assert found.tasks == ["distinct (crowd=32)", "distinct (crowd=64)"]
@@ -650,7 +650,7 @@ def test_the_maps_add_up(tiny):
     ("words", "said"),
     [
         (["nowhere"], "nowhere is no folder"),
-        (["{empty}"], "has neither suite.json nor rows.jsonl"),
+        (["{empty}"], "has neither suite.json nor trials.jsonl.gz"),
         (["{tiny}", "--lang", "fr"], "unknown lang 'fr'; expected one of en, ko, both"),
         (["{tiny}", "--suite", "quik"], "unknown suite 'quik' (did you mean 'quick'?)"),
     ],
@@ -672,7 +672,7 @@ def test_documents_have_the_tables_of_their_rows(page, lang, tmp_path):
     bare = re.sub(r"(<!-- lab: \S+ \S+ -->\n).*?(<!-- /lab -->)", r"\1\2", whole, flags=re.S)
     assert len(bare) < len(whole)
     copy.write_text(bare, encoding="utf-8")
-    fill({copy: lang}, ROOT / "docs/lab", draws=DRAWS)
+    fill({copy: lang}, ROOT / "results", draws=DRAWS)
     assert copy.read_text(encoding="utf-8") == whole
 
 
@@ -682,7 +682,7 @@ def test_a_document_is_filled_in_its_language(tmp_path):
     for paper in papers:
         paper.write_text(asks)
     words = [word for paper in papers for word in ("--into", str(paper))]
-    run = CliRunner().invoke(app, ["lab", "report", str(ROOT / "docs/lab/quick"), *words])
+    run = CliRunner().invoke(app, ["lab", "report", str(ROOT / "results/quick"), *words])
     assert run.exit_code == 0, run.output
     english, korean = (paper.read_text(encoding="utf-8") for paper in papers)
     assert "| task | variant |" in english
@@ -695,7 +695,7 @@ def test_a_document_that_asks_for_nothing_and_one_beside_it(tmp_path):
     none.write_text("nothing")
     before = good.read_text()
     with pytest.raises(ValueError, match=r"asks for nothing \(no line <!-- lab: quick TABLE -->"):
-        fill({good: "en", none: "en"}, ROOT / "docs/lab/quick", draws=DRAWS)
+        fill({good: "en", none: "en"}, ROOT / "results/quick", draws=DRAWS)
     assert good.read_text() == before, "all or none"
 
 

@@ -8,10 +8,11 @@ from ascender.core.rules import RULES
 from ascender.insight import demo
 from ascender.lab.reports import figures
 from ascender.lab.reports import head_figures as heads
+from ascender.lab.store import PACKED, read_packed
 from ascender.report import palette
 
 SOURCE = Path(ascender.__file__).parent
-LAB = Path(__file__).parents[2] / "docs" / "lab"
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_every_rule_has_its_colour_everywhere():
@@ -19,7 +20,7 @@ def test_every_rule_has_its_colour_everywhere():
     assert heads.RULE_COLOURS is figures.RULE_COLOURS is palette.RULES
     assert demo.COLOURS is palette.TERMS
     for rule in RULES:
-        assert palette.look(rule).colour == palette.TERMS[rule] == palette.RULES[rule]
+        assert palette.look(f"only-{rule}").colour == palette.TERMS[rule] == palette.RULES[rule]
 
 
 def test_no_other_file_has_a_rules_colour():
@@ -32,18 +33,19 @@ def test_no_other_file_has_a_rules_colour():
 
 def test_a_variants_colour_does_not_depend_on_the_others():
     alone = palette.looks(["ascender"])["ascender"].colour
-    for others in (["vanilla"], ["mute", "shuffled"], [f"v{i}" for i in range(30)]):
+    for others in (["vanilla"], ["no-rules", "shuffled"], [f"v{i}" for i in range(30)]):
         assert palette.looks([*others, "ascender"])["ascender"].colour == alone
     assert palette.look("vanilla").colour == "#000000"
     assert palette.look("nobody has heard of it") == palette.look("nobody has heard of it")
 
 
 def test_variants_of_a_suite_are_told_apart():
-    found = sorted(LAB.glob("*/rows.jsonl"))
+    trials = read_packed(RESULTS / PACKED)
+    found = sorted(RESULTS.glob("*/suite.json"))
     assert found
-    for rows in found:
-        with rows.open(encoding="utf-8") as lines:
-            names = list(dict.fromkeys(json.loads(line)["run"]["variant"] for line in lines))
+    for sheet in found:
+        keys = json.loads(sheet.read_text("utf-8"))["trials"]
+        names = list(dict.fromkeys(trials[key]["run"]["variant"] for key in keys))
         looks = palette.looks(names)
         assert len({(x.mark, str(x.line)) for x in looks.values()}) == len(names)
         plain = [looks[name].colour for name in names if name in palette.VARIANTS]

@@ -5,10 +5,12 @@ import re
 
 import numpy as np
 
-VARIANTS = ("vanilla", "ascender", "align", "sep", "coh")
+VARIANTS = ("vanilla", "ascender", "only-align", "only-sep", "only-coh")
 TASKS = {"fewshot-digits": ("accuracy", True, 0.2), "distinct": ("accuracy", True, 1 / 12)}
-GAINS = {"vanilla": 0.0, "ascender": 0.08, "align": 0.01, "sep": 0.05, "coh": -0.04}
-FLOPS = {"vanilla": 2.1e6, "ascender": 3.4e6, "align": 3.1e6, "sep": 3.2e6, "coh": 2.9e6}
+GAINS = {"vanilla": 0.0, "ascender": 0.08, "only-align": 0.01, "only-sep": 0.05, "only-coh": -0.04}
+FLOPS = {
+    "vanilla": 2.1e6, "ascender": 3.4e6, "only-align": 3.1e6, "only-sep": 3.2e6, "only-coh": 2.9e6,
+}  # fmt: skip
 RULES = ("align", "sep", "coh")
 EXAMPLES, LAYERS, HEADS, STEPS = 211, 2, 3, (40, 80, 120)
 

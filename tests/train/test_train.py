@@ -415,7 +415,7 @@ def test_the_command(tmp_path):
 
 
 @pytest.mark.parametrize("given", [
-    {"layers": 10**9}, {"layers": 10**9, "variant": "lower"}, {"hidden": 3 * 10**8},
+    {"layers": 10**9}, {"layers": 10**9, "variant": "rules-lower"}, {"hidden": 3 * 10**8},
     {"batch": 6 * 10**9},
 ])  # fmt: skip
 def test_sizes_that_cannot_fit_are_refused_at_once(given, tmp_path):
@@ -426,7 +426,7 @@ def test_sizes_that_cannot_fit_are_refused_at_once(given, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("variant", ["vanilla", "ascender", "performer", "lower"])
+@pytest.mark.parametrize("variant", ["vanilla", "ascender", "performer", "rules-lower"])
 def test_what_a_run_takes_at_least_is_no_more_than_it_takes(variant):
     made = run(variant=variant, layers=3)
     task = made.make_task()

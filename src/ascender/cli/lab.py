@@ -215,8 +215,8 @@ def report(
 ) -> None:
     """Tables, figures, methods and a page from the trials that are done.
 
-    The folder needs nothing else: index.html opens without a network, and rows.jsonl with
-    scores.json is enough to make the report again.
+    The folder needs nothing else: index.html opens without a network, and trials.jsonl.gz
+    with suite.json is enough to make the report again.
     """
     from ascender.insight.demo import korean_font
     from ascender.lab.bundle import inside
@@ -244,6 +244,22 @@ def report(
             typer.echo(f"wrote {path}")
     if not into:
         typer.echo(f"wrote {len(paths)} files to {paths[-1].parent}; open {paths[-1]}")
+
+
+@app.command(epilog="Example: ascender lab pack lab/paper --out results")
+def pack(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Of `lab run --out`.")],
+    out: Annotated[Path, typer.Option(help="The store; trials that it has are kept.")],
+) -> None:
+    """Add the finished trials of DIR, without checkpoints, to one compressed store.
+
+    A trial that several suites name is stored once. `ascender lab report` reads the store.
+    """
+    from ascender.lab.pack import pack as add
+
+    check_out(out, folder=True)
+    paths = add(folder, out, say=note)
+    typer.echo(f"wrote {len(paths)} files to {out}; {paths[-1]} has the trials")
 
 
 def _import_named_in(folders: Sequence[Path]) -> None:

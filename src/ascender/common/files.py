@@ -3,10 +3,12 @@ JSON; names that become part of a path; where the files of a data set lie."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
 import secrets
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -141,26 +143,27 @@ def flush(path: Path) -> None:
 
 
 def json_rows(file: Path) -> list[dict[str, Any]]:
-    """One JSON object a line. Lines end at "\\n" alone: JSON allows U+2028 and the like in a text,
-    which str.splitlines takes for ends."""
+    """One JSON object a line, compressed where the name ends in .gz. Lines end at "\\n" alone: JSON
+    allows U+2028 and the like in a text, which str.splitlines takes for ends."""
     if not file.exists():
         raise FileNotFoundError(f"no file {file}; expected it there, one JSON object a line")
-    found = []
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = parsed(line)
-                if not isinstance(row, dict):
-                    raise ValueError(f"it is a {type(row).__name__}")
-            except ValueError as error:  # broken JSON and broken UTF-8 are kinds of it
-                raise ValueError(
-                    f"{file}, line {number} cannot be read ({error}); expected one JSON object a "
-                    "line"
-                ) from None
-            found.append(row)
-    return found
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
+            return [_row(line, file, n) for n, line in enumerate(lines, 1) if line.strip()]
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise Damaged(file, error, "gzip with one JSON object a line") from None
+
+
+def _row(line: bytes, file: Path, number: int) -> dict[str, Any]:
+    try:
+        row = parsed(line)
+        if not isinstance(row, dict):
+            raise ValueError(f"it is a {type(row).__name__}")
+    except ValueError as error:  # broken JSON and broken UTF-8 are kinds of it
+        raise ValueError(
+            f"{file}, line {number} cannot be read ({error}); expected one JSON object a line"
+        ) from None
+    return row
 
 
 def place(path: str, name: str | None) -> Path:

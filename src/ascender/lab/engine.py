@@ -232,7 +232,7 @@ def finish(
     engine.go(store, runs, data_dir, tick)
     told = 0
     while left := [run for run in runs if store.is_open(run.key)]:
-        free = [run for run in left if not store.held(run.key)]
+        free = [run for run in left if not store.locked(run.key)]
         if free:
             engine.go(store, free, data_dir, tick)
         elif told != len(left):

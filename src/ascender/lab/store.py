@@ -1,22 +1,26 @@
-"""The folder of a suite's trials: appended to, never overwritten, safe from kill −9.
+"""The folder of a suite's trials. A running trial writes files of its own, so that a crash or
+kill −9 loses nothing; finished trials can be packed into one compressed file.
 
-DIR/suite.json             claim, keys of the trials, the rule and since when it stands
-DIR/trials/KEY/            a trial's own folder (train.folder): record.json when it is done
-DIR/trials/KEY.error.json  what went wrong, how often
-DIR/trials/KEY.lock        held (flock) by who works on it; the kernel lets go when they die
-DIR/rows.jsonl scores.json records that a report left, without their trials: they count as done
+DIR/suite.json             claim, keys of the trials, the decision rule and when it was fixed
+DIR/trials/KEY/            a trial's own folder (train.folder); record.json when it is finished
+DIR/trials/KEY.error.json  the errors of a trial that failed
+DIR/trials/KEY.lock        locked (flock) by the process that works on the trial; the kernel
+                           releases it when that process dies
+DIR/trials.jsonl.gz        finished trials, packed: a record per line, each trial once. In a folder
+                           of several suites (lab.bundle) it lies beside their folders.
 """
 
 from __future__ import annotations
 
 import fcntl
+import gzip
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +30,24 @@ from ascender.train import Run
 from ascender.train.folder import METRICS, RECORD, plain
 from ascender.train.record import checked_record, read_record
 
-TRIALS, SHEET = "trials", "suite.json"
-ROWS, SCORES = "rows.jsonl", "scores.json"
+TRIALS, SHEET, PACKED = "trials", "suite.json", "trials.jsonl.gz"
 WROTE = "what ascender lab wrote"
 FRESH = 60  # seconds
 TRIES = 2  # a crash is tried once more
 
 
 class Store:
-    """Trials by their keys."""
+    """Trials by key."""
 
-    source = ""  # the file of the suite that is run here, where it has one
+    source = ""  # the file of the suite that is run here, if it has one
 
     def __init__(self, folder: Path, say: Callable[[str], None] = warnings.warn) -> None:
         self.folder, self.say = folder, say
         self.finished: set[str] = set()
 
     def open(self, suite: Suite) -> None:
-        """Write down what is run here. A folder of another suite is refused; the same suite with
-        other seeds or a longer list is welcome."""
+        """Write the sheet of the suite. The folder of another suite is refused; the same suite with
+        other seeds or more runs is not."""
         sheet = self.folder / SHEET
         self.source = suite.source
         there: dict[str, Any] = {}
@@ -52,32 +55,33 @@ class Store:
             there = read_json(sheet, WROTE, name=str)
             if there["name"] != suite.name:
                 raise ValueError(
-                    f"{self.folder} holds the suite {there['name']!r}; expected {suite.name!r}, "
+                    f"{self.folder} has the suite {there['name']!r}; expected {suite.name!r}, "
                     "or a new folder"
                 )
         elif self.folder.exists() and any(p.name != TRIALS for p in self.folder.iterdir()):
-            raise ValueError(f"{self.folder} holds other files; expected a new or empty folder")
+            raise ValueError(f"{self.folder} has other files; expected a new or empty folder")
         judged = {"claim": suite.claim, "baseline": suite.baseline, "rule": asdict(suite.rule),
                   "goals": dict(suite.goals), "against": dict(suite.against)}  # fmt: skip
-        stands = all(there.get(name, {}) == value for name, value in judged.items())
+        unchanged = all(there.get(name, {}) == value for name, value in judged.items())
         write(sheet, json.dumps({
             "name": suite.name, "claim_ko": suite.claim_ko, "key": suite.key, **judged,
-            "fixed": there.get("fixed", now()) if stands else now(),
+            "fixed": there.get("fixed", now()) if unchanged else now(),
             "insight": suite.insight, "tuning": suite.tuning,
             "trials": [run.key for run in suite.runs],
         }, ensure_ascii=False, indent=1))  # fmt: skip
 
     @cached_property
     def insight(self) -> bool:
-        """Whether the suite run here has its models measured."""
+        """Whether the suite measures its trained models."""
         sheet = self.folder / SHEET
         return sheet.exists() and bool(read_json(sheet, WROTE).get("insight"))
 
     def place(self, key: str) -> Path:
+        """The folder of a trial."""
         return self.folder / TRIALS / plain_name(f"a trial in {self.folder}", key)
 
     def done(self, key: str) -> bool:
-        """Whether it is finished, and measured where the suite asks for that."""
+        """Whether a trial is finished, and measured if the suite asks for that."""
         if key in self.finished:
             return True
         found = self.record(key)
@@ -87,41 +91,37 @@ class Store:
         return True
 
     def busy(self, key: str) -> bool:
-        """Whether someone seems to work on it: its log is fresh. (The lock is not asked: to ask
-        is to hold it for a moment.)"""
+        """Whether some process seems to work on a trial: its log changed recently. (Asking the lock
+        would mean taking it for a moment.)"""
         try:
             return time.time() - (self.place(key) / METRICS).stat().st_mtime < FRESH
         except OSError:
             return False
 
     def record(self, key: str) -> dict[str, Any] | None:
-        """What came out, or None. A file that cannot be read is set aside, so that the trial is
-        run again."""
+        """The record of a finished trial, or None. A damaged file is moved aside, so that the trial
+        is run again."""
         path = self.place(key) / RECORD
-        if not path.exists():
-            return self.rows.get(key)
-        try:
-            return read_record(path)
-        except Damaged as error:
-            aside = path.with_name(f"{RECORD}.damaged")
-            path.replace(aside)
-            self.say(f"{error}; set aside as {aside.name}: its trial is not done")
-        return self.rows.get(key)
+        if path.exists():
+            try:
+                return read_record(path)
+            except Damaged as error:
+                aside = path.with_name(f"{RECORD}.damaged")
+                path.replace(aside)
+                self.say(f"{error}; moved to {aside.name}: the trial counts as not finished")
+        return self.packed.get(key)
 
     @cached_property
-    def rows(self) -> dict[str, dict[str, Any]]:
-        """The records that a report left, by key."""
-        path, beside = self.folder / ROWS, self.folder / SCORES
-        if not path.exists():
-            return {}
-        scores = read_json(beside, WROTE) if beside.exists() else {}
-        found = [checked_record(r, f"{path}, row {i}") for i, r in enumerate(json_rows(path), 1)]
-        for r in found:
-            r["test"]["scores"] = scores.get(r["key"], [])
-        return {r["key"]: r for r in found}
+    def packed(self) -> dict[str, dict[str, Any]]:
+        """Packed records by key: those of this folder and of the folder of suites around it."""
+        around = self.folder.parent
+        paths = [self.folder / PACKED]
+        if (self.folder / SHEET).exists() and not (around / SHEET).exists():
+            paths.insert(0, around / PACKED)
+        return {k: r for path in paths if path.exists() for k, r in read_packed(path).items()}
 
     def records(self, suite: Suite) -> list[dict[str, Any]]:
-        """Of the trials that are done, in the suite's order."""
+        """Of the finished trials, in the suite's order."""
         found = (self.record(run.key) for run in suite.runs)
         return [one for one in found if one is not None]
 
@@ -129,7 +129,7 @@ class Store:
         return self.folder / TRIALS / f"{key}.error.json"
 
     def failures(self, key: str) -> list[str]:
-        """What went wrong so far."""
+        """The errors of a trial so far."""
         path = self._errors(key)
         if not path.exists():
             return []
@@ -140,28 +140,28 @@ class Store:
         return [str(one) for one in found] if isinstance(found, list) else [str(found)]
 
     def fail(self, key: str, error: str) -> None:
-        """Write down another failure."""
+        """Add an error."""
         write(self._errors(key), json.dumps([*self.failures(key), error], ensure_ascii=False))
 
     def forgive(self, key: str) -> None:
-        """Failures of an earlier lab do not count against a new one."""
+        """Forget the errors: those of an earlier command do not count."""
         self._errors(key).unlink(missing_ok=True)
 
     def open_trials(self, suite: Suite) -> list[Run]:
-        """What is left: not done, and not failed too often."""
+        """The runs that are not finished and have not failed too often."""
         return [run for run in suite.runs if self.is_open(run.key)]
 
     def is_open(self, key: str) -> bool:
         return not self.done(key) and len(self.failures(key)) < TRIES
 
-    def held(self, key: str) -> bool:
-        """Whether another process works on it. To ask is to hold it for a moment."""
+    def locked(self, key: str) -> bool:
+        """Whether another process works on a trial. Takes the lock for a moment."""
         with self.lock(key) as ours:
             return not ours
 
     @contextmanager
     def lock(self, key: str) -> Iterator[bool]:
-        """Whether the trial is ours; another's stays theirs."""
+        """Try to lock a trial; yields whether it worked."""
         path = self.folder / TRIALS / f"{key}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
@@ -173,7 +173,7 @@ class Store:
             yield True
 
     def step(self, key: str) -> tuple[int, float]:
-        """How far a trial is: (steps, seconds) of the last line of its log."""
+        """The progress of a trial: (steps, seconds) of the last line of its log."""
         path = self.place(key) / METRICS
         try:
             with path.open("rb") as file:
@@ -185,11 +185,43 @@ class Store:
             return 0, 0.0
 
 
+def read_packed(path: Path) -> Mapping[str, dict[str, Any]]:
+    """The records of a packed file by key. They are cached and shared: do not change them."""
+    stat = path.stat()
+    return _packed(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=2)
+def _packed(path: Path, changed: int, size: int) -> Mapping[str, dict[str, Any]]:
+    found = {}
+    for number, row in enumerate(json_rows(path), 1):
+        record = checked_record(row, f"{path}, row {number}")
+        record["test"].setdefault("scores", [])
+        found[record["key"]] = record
+    return found
+
+
+def packed_bytes(records: Iterable[Mapping[str, Any]]) -> bytes:
+    """The content of a packed file, sorted by task, variant, seed and key: the same records give
+    the same bytes."""
+    unique = {record["key"]: record for record in records}
+
+    def order(record: Mapping[str, Any]) -> tuple[str, str, int, str]:
+        run = record["run"]
+        return run["task"], run["variant"], run["seed"], record["key"]
+
+    lines = [
+        json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+        for record in sorted(unique.values(), key=order)
+    ]
+    return gzip.compress("".join(lines).encode(), compresslevel=9, mtime=0)
+
+
 def now() -> str:
-    """As sheets write it."""
+    """The time as sheets write it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def as_json(run: Run) -> str:
-    """A run on its way to a worker."""
+    """A run as a job for a worker."""
     return json.dumps(plain(run))

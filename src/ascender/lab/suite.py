@@ -14,14 +14,16 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import itertools
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ascender.common.files import plain_name
+from ascender.common.renamed import check_renamed
 from ascender.common.validate import nearest
 from ascender.lab.costs import Costs
 from ascender.lab.verdict import DecisionRule
@@ -75,11 +77,9 @@ class Suite:
 
     @property
     def key(self) -> str:
-        """A hash of the runs and of the way they are judged."""
-        more = [sorted(self.against.items())] if self.against else []
-        text = repr((sorted(run.key for run in self.runs), self.rule, self.baseline,
-                     sorted(self.goals.items()), *more))  # fmt: skip
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """A hash of the runs and of how they are judged."""
+        keys = [run.key for run in self.runs]
+        return key_of_suite(keys, self.rule, self.baseline, self.goals, self.against)
 
     def with_seeds(self, n: int) -> Suite:
         """The same with seeds 0 … n − 1."""
@@ -87,6 +87,15 @@ class Suite:
             raise ValueError(f"seeds = {n}; expected at least 1")
         once = {run.cell: run for run in self.runs}
         return replace(self, runs=seeded(once.values(), n))
+
+
+def key_of_suite(
+    trials: Iterable[str], rule: DecisionRule, baseline: str, goals: Mapping[str, float],
+    against: Mapping[str, str],
+) -> str:  # fmt: skip
+    """The key of a suite whose trials have these keys."""
+    parts = [sorted(trials), asdict(rule), baseline, goals, against]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def grid(
@@ -130,6 +139,7 @@ def suite(name: str) -> Any:
     given = name.endswith(".py")
     path = Path(name) if given else known().get(name)
     if path is None or not path.exists():
+        check_renamed("suite", path.stem if given and path else name)
         names = list(known())
         raise ValueError(
             f"unknown suite {name!r}{nearest(name, names)}; expected one of {', '.join(names)}, "

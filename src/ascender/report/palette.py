@@ -1,7 +1,7 @@
 """One colour a rule, one a variant, in every figure whatever else it shows.
 
-Rules and terms have Okabe and Ito's colours, told apart with every kind of colour vision; a variant
-that is one rule alone has that rule's. Nothing is drawn here and nothing heavy imported.
+Rules and terms have Okabe and Ito's colours, which differ with every kind of colour vision; a
+variant with a single rule has that rule's. Nothing is drawn here and nothing heavy imported.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ TERMS = {"base": "#8a8f98", **RULES, "other": "#CC79A7"}
 
 # By the part of a variant's name before "+".
 VARIANTS = {
-    "vanilla": "#000000", "ascender": "#882D9E", **RULES,
+    "vanilla": "#000000", "ascender": "#882D9E", **{f"only-{rule}": c for rule, c in RULES.items()},
     "no-align": "#56B4E9", "no-sep": "#E69F00", "no-coh": "#7FBF5B",
-    "matched": "#6B6B6B", "shuffled": "#8C564B", "mute": "#8A8A00",
+    "matched": "#6B6B6B", "shuffled": "#8C564B", "no-rules": "#8A8A00",
     "longformer": "#A0522D", "bigbird": "#B5838D", "performer": "#5F7A8C", "linear": "#4D7C6F",
-    "fast": "#D6457E",
+    "shared-qknorm": "#D6457E",
 }  # fmt: skip
 OTHERS = ("#4C6EB1", "#B8860B", "#5E8C31", "#C05780", "#008B8B", "#9C6644", "#7A6FBE", "#B23A48")
 
@@ -51,7 +51,7 @@ class Look:
 def look(name: str) -> Look:
     """The family gives the colour, what stands behind "+" its tint, mark and line.
 
-    >>> look("vanilla"), look("align").colour == RULES["align"]
+    >>> look("vanilla"), look("only-align").colour == RULES["align"]
     (Look(colour='#000000', mark='o', line='-'), True)
     """
     family, _, options = name.partition("+")

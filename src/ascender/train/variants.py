@@ -1,10 +1,10 @@
-"""Variants: named settings of the slot, everything else equal.
+"""Variants: named settings of the attention; everything else stays equal.
 
     variant = name + piece + piece …        ascender+alibi, no-sep+k=8, vanilla+rope+window=128
 
 The name is one of VARIANTS, or module:Class of an attention of your own (my_bias:First+rope+k=8). A
-piece is a position, a normaliser, or option=value of the attention. What does not fit (a window
-where there is none, an option that an attention lacks) is refused here, before any work.
+piece is a position, a normaliser, or option=value of the attention. A piece that does not fit (a
+window where there is none, an option that the attention lacks) is refused before any training.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ascender.common.renamed import check_renamed
 from ascender.common.user_code import is_code, is_imported
 from ascender.common.validate import lookup, nearest
 from ascender.core.normalizers import NORMALIZERS
@@ -24,12 +25,12 @@ from ascender.nn.positions import POSITIONS
 
 @dataclass(frozen=True)
 class Variant:
-    """What fills the slot.
+    """An attention and its settings.
 
-    options   of the attention        position    None: the task's
-    mute      rules whose λ stays 0   roles       frozen, one rule a head in turn
-    share     layers in a row that go by the neighbours of the first
-    half      of the layers that have it, "lower" or "upper"; the others are vanilla
+    options   of the attention        position    None: the task's default
+    mute      rules whose λ stays 0   roles       one frozen rule per head, in turn
+    share     consecutive layers that use the neighbours of the first of them
+    half      the half of the layers that has it, "lower" or "upper"; the others are vanilla
     """
 
     attention: str
@@ -42,7 +43,7 @@ class Variant:
     half: str | None = None
 
     def fields(self, task_position: str, layers: int, heads: int) -> dict[str, Any]:
-        """As an AscenderConfig has it."""
+        """The fields of an AscenderConfig."""
         options = dict(self.options)
         if self.roles:
             options["roles"] = [(*RULES, "all")[i % 4] for i in range(heads)]
@@ -61,12 +62,12 @@ class Variant:
         return list(range(middle, layers) if self.half == "lower" else range(middle))
 
 
-def _only(rule: str) -> tuple[str, ...]:
+def _others(rule: str) -> tuple[str, ...]:
     return tuple(other for other in RULES if other != rule)
 
 
 VARIANTS: dict[str, tuple[Variant, str]] = {
-    "vanilla": (Variant("vanilla"), "dot products and nothing else"),
+    "vanilla": (Variant("vanilla"), "scaled dot products only"),
     "matched": (Variant("matched"), "vanilla with as many parameters as ascender has"),
     "longformer": (Variant("longformer", {"window": 64}), "a sliding window of 64"),
     "bigbird": (Variant("bigbird", {"block": 16}), "window, global and random blocks of 16"),
@@ -74,29 +75,41 @@ VARIANTS: dict[str, tuple[Variant, str]] = {
     "linear": (Variant("linear"), "elu + 1 instead of the softmax"),
     "graph": (Variant("graph"), "Graphormer's bias by distance in the neighbour lists"),
     "ascender": (Variant("ascender"), "alignment, separation and cohesion"),
-    "align": (Variant("ascender", mute=_only("align")), "alignment alone"),
-    "sep": (Variant("ascender", mute=_only("sep")), "separation alone"),
-    "coh": (Variant("ascender", mute=_only("coh")), "cohesion alone"),
+    "only-align": (Variant("ascender", mute=_others("align")), "alignment alone"),
+    "only-sep": (Variant("ascender", mute=_others("sep")), "separation alone"),
+    "only-coh": (Variant("ascender", mute=_others("coh")), "cohesion alone"),
     "no-align": (Variant("ascender", mute=("align",)), "all but alignment"),
     "no-sep": (Variant("ascender", mute=("sep",)), "all but separation"),
     "no-coh": (Variant("ascender", mute=("coh",)), "all but cohesion"),
-    "mute": (Variant("ascender", mute=RULES), "no rule: ascender's parameters, vanilla's scores"),
-    "raw": (Variant("ascender", {"standardise": False}), "biases not standardised by row"),
+    "no-rules": (
+        Variant("ascender", mute=RULES),
+        "ascender's parameters with all rules off: vanilla's scores",
+    ),
+    "unstandardised": (
+        Variant("ascender", {"standardise": False}),
+        "biases not standardised by row",
+    ),
     "ungated": (Variant("ascender", {"gates": False}), "γ and η the same for every token"),
-    "reuse": (Variant("ascender", share=2), "every second layer goes by the list of the one below"),
-    "lower": (Variant("ascender", half="lower"), "rules in the lower half of the layers alone"),
-    "upper": (Variant("ascender", half="upper"), "rules in the upper half of the layers alone"),
+    "shared-neighbours": (
+        Variant("ascender", share=2),
+        "every second layer uses the neighbours of the layer below",
+    ),
+    "rules-lower": (Variant("ascender", half="lower"), "rules in the lower half of the layers"),
+    "rules-upper": (Variant("ascender", half="upper"), "rules in the upper half of the layers"),
     "shuffled": (Variant("shuffled"), "neighbours drawn at random: a control"),
     "shared": (
         Variant("ascender", {"geometry": "shared"}),
         "one z, h and τ for all heads (cheaper)",
     ),
-    "fast": (
+    "shared-qknorm": (
         Variant("ascender", {"geometry": "shared", "qk_norm": True}),
-        "shared geometry and QK-norm: what folds best",
+        "shared geometry and QK-norm: cheapest to fold",
     ),
-    "one-number": (Variant("ascender", {"numbers": "shared"}), "one ω, α, δ, κ for all heads"),
-    "roles": (Variant("ascender", roles=True), "each head one rule, frozen"),
+    "shared-numbers": (
+        Variant("ascender", {"numbers": "shared"}),
+        "one ω, α, δ, κ for all heads",
+    ),
+    "roles": (Variant("ascender", roles=True), "one frozen rule per head"),
     "windowed": (Variant("ascender", {"window": 64}), "ascender in a sliding window of 64"),
 }
 
@@ -108,6 +121,8 @@ def variant(name: str) -> Variant:
     'alibi'
     """
     first, *pieces = name.split("+")
+    if first not in VARIANTS:
+        check_renamed("variant", first)
     made = Variant(first) if is_code(first) else lookup("variant", first, VARIANTS)[0]
     for piece in pieces:
         made = _with(made, piece, name)
@@ -126,7 +141,7 @@ def _with(made: Variant, piece: str, name: str) -> Variant:
             f"{', '.join(known)}, or option=value such as k=8"
         )
     option, _, text = piece.partition("=")
-    if not is_code(made.attention) or is_imported(made.attention):  # else seen when it is built
+    if not is_code(made.attention) or is_imported(made.attention):  # else checked when it is built
         _check_option(made.attention, option, name)
     try:
         value = json.loads(text.replace("True", "true").replace("False", "false"))

@@ -204,11 +204,11 @@ def compare(one: Measured, two: Measured, lang: str = "en") -> Figure:
 
 
 def _of_models(*names: str) -> list[str]:
-    """Each its variant's colour, `ascender (pylib, seed 0), muted` that of mute; of two alike the
-    second another."""
+    """Each its variant's colour, `ascender (pylib, seed 0), muted` that of no-rules; of two
+    alike the second another."""
     found: list[str] = []
     for name in names:
-        variant = "mute" if name.endswith(", muted") else name.partition(" (")[0]
+        variant = "no-rules" if name.endswith(", muted") else name.partition(" (")[0]
         colour = look(variant).colour
         found.append(SERIES[len(found)] if colour in found else colour)
     return found

@@ -4,7 +4,7 @@ OUT/index.html                          the page, no network
 OUT/tables/NAME.md .csv .tex            Korean: NAME.ko.md, NAME.ko.tex
 OUT/figures/NAME.svg .png .pdf
 OUT/methods.md                          the statistical checklist, filled in
-OUT/rows.jsonl scores.json suite.json   the raw rows: `ascender lab report OUT` makes it again
+OUT/trials.jsonl.gz suite.json          the records: `ascender lab report OUT` makes it again
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ascender.lab.reports.page import Drawn, page
 from ascender.lab.reports.source import NoTrial, Source, raw, read
 from ascender.lab.reports.suite_results import DRAWS, SuiteResults
 from ascender.lab.reports.tables import summary, tables, tuning
-from ascender.lab.store import ROWS, SCORES
+from ascender.lab.store import PACKED, packed_bytes, read_packed
 from ascender.lab.suite import Suite
 
 __all__ = ["SuiteResults", "draw_all", "fill", "read", "report", "several"]
@@ -184,11 +184,13 @@ def _ending(lang: str) -> str:
 
 
 def _raw(source: Source, out: Path) -> list[Path]:
-    """A report into the folder of its store leaves the store's own sheet alone."""
+    """A report into the folder of its store adds to the packed trials and keeps the sheet."""
     made = raw(source)
     if out.resolve() == source.folder.resolve():
-        made = {name: text for name, text in made.items() if name in (ROWS, SCORES)}
-    return [write(out / name, text) for name, text in made.items()]
+        own = out / PACKED
+        there = read_packed(own).values() if own.exists() else ()
+        made = {PACKED: packed_bytes([*there, *source.records])}
+    return [write(out / name, data) for name, data in made.items()]
 
 
 def draw_all(

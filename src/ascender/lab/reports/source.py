@@ -1,7 +1,7 @@
 """What a report is made of: the sheet of a suite and the records of its trials.
 
-    DIR/suite.json, DIR/trials/KEY/record.json     a store, as the lab leaves it
-    DIR/rows.jsonl, DIR/scores.json                what an earlier report wrote: no checkpoints
+    DIR/suite.json, DIR/trials/KEY/record.json     a store, as `ascender lab run` leaves it
+    DIR/trials.jsonl.gz                            its records, packed: no checkpoints
 
 Both give the same tables; in a folder that has both, a trial's own record counts.
 """
@@ -18,7 +18,7 @@ from ascender.common.files import Kind, made_of, plain_name, read_json
 from ascender.lab.costs import FILE, Cost
 from ascender.lab.costs import read as measured
 from ascender.lab.judge import Record
-from ascender.lab.store import ROWS, SCORES, SHEET, TRIALS, WROTE, Store
+from ascender.lab.store import PACKED, SHEET, TRIALS, WROTE, Store, packed_bytes
 from ascender.lab.suite import Suite
 from ascender.lab.verdict import DecisionRule
 from ascender.train.folder import MODEL
@@ -80,14 +80,14 @@ class NoTrial(ValueError):
 def read(
     folder: Path, suite: Suite | None = None, say: Callable[[str], None] = warnings.warn
 ) -> Source:
-    """From a store, or from the rows of an earlier report."""
+    """From a store, packed or not, or from an earlier report."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; expected one of `ascender lab run --out`")
-    if not (folder / ROWS).exists() and not (folder / SHEET).exists():
-        raise FileNotFoundError(f"{folder} has neither {SHEET} nor {ROWS}; expected one of them")
+    if not (folder / PACKED).exists() and not (folder / SHEET).exists():
+        raise FileNotFoundError(f"{folder} has neither {SHEET} nor {PACKED}; expected one of them")
     sheet, failures = _sheet(folder, suite)
     store = Store(folder, say)
-    keys = sheet.trials or tuple(store.rows)
+    keys = sheet.trials or tuple(store.packed)
     records = [r for r in map(store.record, keys) if r is not None]
     if (folder / TRIALS).exists():
         failures = {key: f for key in keys if (f := store.failures(key))}
@@ -121,17 +121,10 @@ def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str
     return made, failures
 
 
-def raw(source: Source) -> dict[str, str]:
-    """rows.jsonl, scores.json, suite.json (and costs.json): enough to make the report again."""
-    rows = [
-        {**r, "test": {k: v for k, v in r["test"].items() if k != "scores"}} for r in source.records
-    ]
-    scores = {r["key"]: r["test"].get("scores", []) for r in source.records}
+def raw(source: Source) -> dict[str, str | bytes]:
+    """trials.jsonl.gz, suite.json (and costs.json): enough to make the report again."""
     sheet = {k: v for k, v in asdict(source.sheet).items() if k not in ("given", "changed")}
-    made = {
-        ROWS: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows),
-        SCORES: json.dumps(scores),
-    }
+    made: dict[str, str | bytes] = {PACKED: packed_bytes(source.records)}
     if source.sheet.given:
         text = json.dumps({**sheet, "failures": source.failures}, ensure_ascii=False, indent=1)
         made[SHEET] = text
