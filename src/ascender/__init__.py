@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ascender.nn.cache import Cache
     from ascender.nn.module import AscenderAttention
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Adaptive",
     "AscenderAttention",

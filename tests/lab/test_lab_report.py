@@ -662,8 +662,7 @@ def test_errors_teach(tiny, tmp_path, words, said):
     assert said in run.output
 
 
-PAGES = [("README.md", "en"), ("README.ko.md", "ko"), ("docs/results.md", "en"),
-         ("docs/reproducing.md", "en")]  # fmt: skip
+PAGES = [("docs/results.md", "en"), ("docs/reproducing.md", "en")]
 
 
 @pytest.mark.parametrize(("page", "lang"), PAGES)

@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import itertools
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -22,6 +23,10 @@ BLOCK = re.compile(r"^```(?:python|pycon)\n(.*?)^```", re.M | re.S)
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
 BIBTEX = re.compile(r"^```bibtex\n(.*?)^```", re.M | re.S)
 READMES = ("README.md", "README.ko.md")
+README_LINES = 200  # at most
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+PATH = re.compile(r"`((?:src|tests|docs|tools|experiments|examples)/[\w./-]+\.\w+)[`:]")
+MODULE = re.compile(r"`(ascender(?:\.\w+)+)")
 # What Korean strings say for a term, and the word for another meaning of it that crept in.
 KOREAN = {"어텐션": r"주의(?!하|할|사항|깊)", "쿼리": "질의"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -138,6 +143,41 @@ def test_examples_in_the_pages(page, monkeypatch, tmp_path):
     assert examples(text) == (0, len(re.findall(r"^\s*>>> ", text, re.M)))
 
 
+@pytest.mark.parametrize("page", READMES)
+def test_a_readme_is_short(page):
+    assert len(read(page).splitlines()) <= README_LINES
+
+
+MARKDOWN = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/*.md")])
+
+
+def broken(page, text):
+    """Relative links, paths and module names of a page that lead nowhere."""
+    links = [link for link in LINK.findall(text) if "://" not in link]
+    missing = [link for link in links if not (page.parent / link.replace("\\", "")).exists()]
+    missing += [path for path in PATH.findall(text) if not (ROOT / path).exists()]
+    for name in MODULE.findall(text) if page.name != "notation.md" else ():  # has its own test
+        try:
+            pkgutil.resolve_name(name)
+        except (AttributeError, ModuleNotFoundError):
+            missing.append(name)
+    return missing
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_and_paths_lead_somewhere(page):
+    text = read(page)
+    if page.name == "CHANGELOG.md":  # older releases name what was there then
+        text = text.split("\n## ")[0]
+    assert broken(page, text) == []
+
+
+def test_a_broken_link_is_found():
+    text = "[a](docs/nowhere.md) [b](docs/tasks.md#x) `src/ascender/nowhere.py` `ascender.nowhere`"
+    found = ["docs/nowhere.md", "src/ascender/nowhere.py", "ascender.nowhere"]
+    assert broken(ROOT / "README.md", text) == found
+
+
 def test_a_wrong_example_fails():
     assert SRC / "core/neighbours.py" in EXAMPLES
     assert examples("```python\n>>> 1 + 1\n3\n>>> 2 + 2\n4\n```\n") == (1, 2)
@@ -173,7 +213,7 @@ def unmade(text):
     return missing
 
 
-@pytest.mark.parametrize("page", READMES)
+@pytest.mark.parametrize("page", [*READMES, "docs/command_line.md"])
 def test_commands_read_what_earlier_ones_wrote(page):
     assert unmade(read(page)) == []
     assert sum("runs/a0" in words for words in commands(read(page))) > 1
@@ -185,7 +225,7 @@ def test_a_run_that_nobody_trained_is_found():
     assert unmade(f"```sh\n{look} && {train}\n```\n") == ["runs/a0", "runs/a1"]
 
 
-@pytest.mark.parametrize("page", READMES)
+@pytest.mark.parametrize("page", [page for page in PAGES if SHELL.search(read(page))])
 def test_commands_are_those_of_the_command_line(page):
     """Every `ascender` command of the page has a name and options that there are."""
     typer = pytest.importorskip("typer")
@@ -196,6 +236,17 @@ def test_commands_are_those_of_the_command_line(page):
         while hasattr(command, "commands"):
             command, rest = command.commands[rest[0]], rest[1:]
         command.make_context(words[1], rest)
+
+
+def test_the_page_of_the_command_line_names_every_command():
+    typer = pytest.importorskip("typer")
+    from ascender.cli import app
+
+    rows = dict(re.findall(r"^\| `ascender (\w+)(.*?) \|", read("docs/command_line.md"), re.M))
+    commands = typer.main.get_command(app).commands
+    assert set(rows) == set(commands)
+    for name, command in commands.items():
+        assert set(re.findall(r"[\w-]+", rows[name])) == set(getattr(command, "commands", ()))
 
 
 KOREAN_TEXTS = sorted(

@@ -122,7 +122,7 @@ def _flop_cell(row: AttentionRow) -> str | None:
 
 
 def summary(rows: Sequence[AttentionRow]) -> dict[str, Grid]:
-    """What the README shows: a few columns, whole-sequence candidates only."""
+    """The summary of docs/benchmark.md: a few columns, whole-sequence candidates only."""
     at = {(row.candidate, row.work, row.n): row for row in rows}
     table = []
     for name, candidate in CANDIDATES.items():
