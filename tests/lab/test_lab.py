@@ -122,12 +122,12 @@ def test_a_trial_is_done_once_and_held_by_one(tiny, tmp_path):
 def test_a_folder_of_another_suite_is_refused(tiny, tmp_path):
     made, store = suite(str(tiny)), Store(tmp_path / "lab")
     store.open(made)
-    with pytest.raises(ValueError, match="holds the suite 'tiny'; expected 'other'"):
+    with pytest.raises(ValueError, match="has the suite 'tiny'; expected 'other'"):
         store.open(replace(made, name="other"))
     store.open(made.with_seeds(3))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
-    with pytest.raises(ValueError, match="holds other files"):
+    with pytest.raises(ValueError, match="has other files"):
         Store(tmp_path / "full").open(made)
 
 
@@ -179,7 +179,7 @@ def test_a_trial_with_a_damaged_record_is_run_again(tiny, tmp_path):
     path = store.place(run.key) / "record.json"
     before = json.loads(path.read_text())
     path.write_text("half of it")
-    with pytest.warns(UserWarning, match="set aside as"):
+    with pytest.warns(UserWarning, match="moved to record.json.damaged"):
         assert trial(str(store.folder), plain(run))["state"] == "done"
     assert json.loads(path.read_text())["test"] == before["test"]
 

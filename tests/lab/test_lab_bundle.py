@@ -63,7 +63,7 @@ def test_suites_of_a_bundle_share_their_trials(tmp_path, monkeypatch):
     assert single == [(two["b"], tmp_path / "alone")]
     (tmp_path / "alone").mkdir()
     (tmp_path / "alone" / "suite.json").write_text("{}")
-    with pytest.raises(ValueError, match="holds a single suite; expected a new folder"):
+    with pytest.raises(ValueError, match="has a single suite; expected a new folder"):
         bundles.places(Bundle("both", "All.", ("a", "b")), tmp_path / "alone")
 
 

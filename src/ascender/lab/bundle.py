@@ -1,9 +1,8 @@
-"""Several suites as one: a folder each, one set of trials, so that a run that two of them name is
-done once.
+"""Several suites in one folder with one set of trials: a run that two suites name is run once.
 
-DIR/trials/KEY/            every trial, once
-DIR/NAME/suite.json        a suite's own sheet; DIR/NAME/trials is a link to DIR/trials
-DIR/claims.json            what is claimed, how it is tested, and since when that stands
+DIR/trials/KEY/            every trial, once; packed: DIR/trials.jsonl.gz (lab.store)
+DIR/NAME/suite.json        the sheet of a suite; DIR/NAME/trials is a link to DIR/trials
+DIR/claims.json            the claims, how each is tested, and when it was fixed
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ CLAIMS = "claims.json"
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a paper, and how one of the suites tests it (lab.reports.claims)."""
+    """A sentence of a paper, the suite that tests it, and the test by name with its options
+    (lab.reports.claims)."""
 
     text: str
     text_ko: str
@@ -34,8 +34,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Suites, by name or by their files, in the order in which they are run, and what they are to
-    show."""
+    """Suites, by name or by file, in the order in which they are run, and the claims they test."""
 
     name: str
     claim: str
@@ -48,28 +47,30 @@ class Bundle:
         plain_name("bundle", self.name)
 
     def made(self) -> list[Suite]:
-        found = [suite(self._place(name)) for name in self.suites]
-        wrong = [one for one in found if not isinstance(one, Suite)]
+        """The suites, loaded."""
+        suites = [suite(self._path(name)) for name in self.suites]
+        wrong = [one for one in suites if not isinstance(one, Suite)]
         if wrong:
-            raise ValueError(f"{self.name} holds {wrong[0]!r}; expected suites, not bundles")
-        return found
+            raise ValueError(f"{self.name} has {wrong[0]!r}; expected suites, not bundles")
+        return suites
 
-    def _place(self, name: str) -> str:
-        """A file beside the bundle's own."""
+    def _path(self, name: str) -> str:
+        """Files are relative to the bundle's own."""
         return str(Path(self.source).parent / name) if name.endswith(".py") else name
 
 
 def places(
     made: Suite | Bundle, out: Path, seeds: int | None = None, make: bool = True
 ) -> list[tuple[Suite, Path]]:
-    """(suite, its folder); those of a bundle share their trials, by links that are made."""
+    """(suite, its folder) of a suite or of each suite of a bundle, whose folders link to one folder
+    of trials. `make`: create the links and write the claims."""
     if isinstance(made, Suite):
         return [(made if seeds is None else made.with_seeds(seeds), out)]
     if (out / SHEET).exists():
-        raise ValueError(f"{out} holds a single suite; expected a new folder for {made.name!r}")
+        raise ValueError(f"{out} has a single suite; expected a new folder for {made.name!r}")
     found = []
     if make and made.claims:
-        _write_down(made, out)
+        _write_claims(made, out)
     for one in made.made():
         link = out / one.name / TRIALS
         if make and not link.exists():
@@ -80,20 +81,21 @@ def places(
     return found
 
 
-def _write_down(made: Bundle, out: Path) -> None:
-    """The claims, and since when each stands."""
+def _write_claims(bundle: Bundle, out: Path) -> None:
+    """With the time at which each was fixed: now, for those that are new or changed."""
     path = out / CLAIMS
     there = read_json(path, WROTE, claims=list)["claims"] if path.exists() else []
-    asked = []
-    for claim in made.claims:
-        since = (one["fixed"] for one in there if _claim(one, path) == claim)
-        asked.append({**asdict(claim), "fixed": next(since, now())})
-    if asked != there:
-        write(path, json.dumps({"name": made.name, "claims": asked}, ensure_ascii=False, indent=1))
+    claims = []
+    for claim in bundle.claims:
+        fixed = (one["fixed"] for one in there if _claim(one, path) == claim)
+        claims.append({**asdict(claim), "fixed": next(fixed, now())})
+    if claims != there:
+        text = json.dumps({"name": bundle.name, "claims": claims}, ensure_ascii=False, indent=1)
+        write(path, text)
 
 
 def claimed(folder: Path) -> tuple[str, tuple[Claim, ...]]:
-    """(the bundle's name, its claims) as they are written in a folder; none where nothing is."""
+    """(name of the bundle, its claims) of a folder; ("", ()) if there are none."""
     path = folder / CLAIMS
     if not path.exists():
         return "", ()
@@ -108,7 +110,7 @@ def _claim(one: Any, path: Path) -> Claim:
 
 
 def inside(folder: Path) -> list[Path]:
-    """The folders of the suites in a bundle's folder; none where it is a single suite's."""
+    """The suites' folders in a bundle's folder; none in the folder of a single suite."""
     if (folder / SHEET).exists():
         return []
     return sorted(path.parent for path in folder.glob(f"*/{SHEET}"))

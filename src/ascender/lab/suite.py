@@ -1,12 +1,12 @@
-"""A suite: a claim, the runs that test it, and how it is judged, fixed before the runs.
+"""A suite: a claim, the runs that test it and the decision rule, fixed before the runs.
 
     experiments/NAME.py      SUITE = Suite("name", claim="…", runs=grid(…), rule=DecisionRule(…))
 
-A suite of the package goes by its name, a suite of your own by the path of its file: a file is run
-only when it is named as a file. Whoever works on its trials runs that file too, so it may register
+A suite of the package is found by name, a suite of your own by the path of its file; a file is
+executed only if it is given as a path. Workers execute that file too, so it may register
 attentions, variants and tasks.
 
-Runs are values (train.Run), so a suite is a list one can read, count and hash.
+Runs are values (train.Run), so a suite is a list to read, count and hash.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ascender.train import Run
 class Suite:
     """A claim and its trials.
 
-    claim, claim_ko   in a sentence, in English and Korean
+    claim, claim_ko   one sentence, in English and Korean
     baseline          the variant that the others are compared with
-    against           variants that are compared with another than that, and with which
+    against           variant → its own baseline, for variants compared with another one
     rule              when a difference is a win, a tie or a loss
-    goals             quality, by task, for the steps, tokens and seconds to reach it
-    costs             what is measured of layers at length, after the trials (lab.costs)
+    goals             task → score, for the steps, tokens and seconds needed to reach it
+    costs             layers to measure at length after the trials (lab.costs)
     insight           whether every trained model is measured (insight.measure) for its record
-    tuning            whether it chooses settings: shown with validation scores, never the test's
-    source            the file it is from, where it was named by that
+    tuning            whether the suite chooses settings: reports show validation scores, no test's
+    source            the file of a suite that was given by path
     """
 
     name: str
@@ -66,7 +66,7 @@ class Suite:
         often = Counter(keys)
         twice = next((run for run in self.runs if often[run.key] > 1), None)
         if twice is not None:
-            raise ValueError(f"suite {self.name} has a run twice: {twice}")
+            raise ValueError(f"suite {self.name} has a run twice: {twice}; expected each once")
         names = {run.variant for run in self.runs}
         for name in (*self.against, *self.against.values()):
             if name not in names:
@@ -94,15 +94,15 @@ def key_of_suite(
     against: Mapping[str, str],
 ) -> str:  # fmt: skip
     """The key of a suite whose trials have these keys."""
-    parts = [sorted(trials), asdict(rule), baseline, goals, against]
+    parts = [sorted(trials), asdict(rule), baseline, dict(goals), dict(against)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def grid(
     tasks: Mapping[str, Mapping[str, Any]], variants: Sequence[str], seeds: int, **common: Any
 ) -> tuple[Run, ...]:
-    """task × variant × seed; `tasks` says what each has of its own. The first seed of all comes
-    first, so that a run cut short has every cell."""
+    """task × variant × seed. `tasks`: task → its own fields of a run; `common`: fields of all. Seed
+    by seed, so that an interrupted run has every cell."""
     cells = [
         Run.of(task, variant=variant, **{**common, **own})
         for (task, own), variant in itertools.product(tasks.items(), variants)
@@ -111,14 +111,14 @@ def grid(
 
 
 def seeded(cells: Iterable[Run], seeds: int | range) -> tuple[Run, ...]:
-    """Each with so many seeds from 0, or with these; seed by seed."""
+    """Each cell with seeds 0 … seeds − 1 or with the given ones; seed by seed."""
     cells = list(cells)
     over = range(seeds) if isinstance(seeds, int) else seeds
     return tuple(replace(run, seed=seed) for seed in over for run in cells)
 
 
-def places() -> list[Path]:
-    """Where the suites of the package are: in the checkout, or in the installed package."""
+def _folders() -> list[Path]:
+    """The suites of the package: in the checkout, or in the installed package."""
     package = Path(__file__).resolve().parents[1]
     found = [package.parents[1] / "experiments", package / "experiments"]
     return [place for place in found if place.is_dir()]
@@ -127,7 +127,7 @@ def places() -> list[Path]:
 def known() -> dict[str, Path]:
     """The suites of the package, by name."""
     found: dict[str, Path] = {}
-    for place in places():
+    for place in _folders():
         for path in sorted(place.glob("*.py")):
             if "SUITE" in path.read_text(encoding="utf-8"):
                 found.setdefault(path.stem, path)
