@@ -26,6 +26,8 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import ascender
+from ascender.report.blocks import fill_document
+from ascender.report.table import Table, markdown
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROWS = DOCS / "retrofit" / "finetune.jsonl"
@@ -144,20 +146,16 @@ def measure(folder: str, data: Path) -> None:
 
 def table() -> str:
     """Markdown: perplexity on the held-out text, mean ± standard deviation over the seeds."""
-    lines = [
-        "| | learned numbers | learning rate | validation | held-out | seeds |",
-        "|---|---|---|---|---|---|",
-    ]
+    headings = ("", "learned numbers", "learning rate", "validation", "held-out", "seeds")
+    lines = []
     for method, name in NAMES.items():
         rate = 0.0 if method == "frozen" else best(method)
         rows = [r for r in read() if r["method"] == method and r["rate"] == rate]
         share = rows[0]["learned"] / rows[0]["weights"]
         learned = f"{rows[0]['learned']:,} ({share:.2%})" if rows[0]["learned"] else "0"
         shown = [_spread([r[which] for r in rows]) for which in HELD_OUT]
-        lines.append(
-            f"| {name} | {learned} | {rate or '—'} | {shown[0]} | {shown[1]} | {len(rows)} |"
-        )
-    return "\n".join(lines)
+        lines.append((name, learned, str(rate or "—"), *shown, str(len(rows))))
+    return markdown(Table.of_text("finetune", headings, lines))
 
 
 def _spread(values: list[float]) -> str:
@@ -171,9 +169,7 @@ def _spread(values: list[float]) -> str:
 def write_table() -> None:
     """Into docs/retrofit.md, between its marks."""
     page = DOCS / "retrofit.md"
-    before, rest = page.read_text().split("<!-- table -->\n")
-    after = rest.split("<!-- end -->")[1]
-    page.write_text(f"{before}<!-- table -->\n{table()}\n<!-- end -->{after}")
+    page.write_text(fill_document(page, "retrofit", {"finetune": table()}))
 
 
 def main() -> None:

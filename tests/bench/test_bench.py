@@ -69,7 +69,7 @@ def test_rounds_go_on_for_a_while_where_calls_are_short():
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_rows(causal):
-    rows = attention.run(attention.Study.full((19, 150), causal, 1, weigh=True))
+    rows = attention.run(attention.AttentionBenchmark.full((19, 150), causal, 1, weigh=True))
     assert {(r.n, r.work) for r in rows} == {(n, w) for n in (19, 150) for w in (FORWARD, TRAINING)}
     for row in rows:
         assert row.skipped is None
@@ -89,7 +89,7 @@ def test_what_is_too_large_is_skipped_and_says_why():
     assert "2048" in dense(Problem(2049), FORWARD)
     assert bias(Problem(4096), TRAINING) is None
     assert bias(Problem(16384), FORWARD) == "needs 4 GB"
-    study = attention.Study.full((64, 16384), False, 1, weigh=True)
+    study = attention.AttentionBenchmark.full((64, 16384), False, 1, weigh=True)
     assert {n for _, n, _ in study.weighed} == {16384}
     assert not {"dense", "bias"} & {name for name, _, _ in study.weighed}
 

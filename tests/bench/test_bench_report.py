@@ -12,6 +12,7 @@ from ascender.bench.attention import AttentionRow
 from ascender.bench.model import ModelRow
 from ascender.cli import app
 from ascender.measure.timing import FORWARD, TRAINING, Row
+from ascender.report.blocks import block_names, fill_document
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = {"torch": "2.13.0", "python": "3.11", "threads": 1, "processor": "x86_64"}
@@ -206,9 +207,10 @@ def test_the_benchmark_page_is_what_the_stored_runs_say():
     made = report.blocks(sorted((ROOT / "docs" / "bench").glob("*.json")))
     document = ROOT / "docs" / "benchmark.md"
     text = document.read_text(encoding="utf-8")
-    assert report.filled(document, made) == text, "ascender bench report …: docs/benchmark.md"
-    first = next(iter(report.MARK.finditer(text)))[2]
-    assert report.filled(document, {**made, first: ("", "other\n")}) != text
+    contents = report.contents(made)
+    assert fill_document(document, "bench", contents) == text, "ascender bench report … --into"
+    first = block_names(text, "bench")[0]
+    assert fill_document(document, "bench", {**contents, first: "other\n"}) != text
 
 
 def test_a_run_says_which_study_and_command_made_it(monkeypatch):

@@ -22,10 +22,10 @@ from ascender.insight import model_summary as measuring
 from ascender.insight import python_token_classes as python_words
 from ascender.insight.contribution import Tally, covariances, rows_of, temperature, without
 from ascender.insight.roles import aligned, layer_agreement, match, matched_correlation, vectors
-from ascender.lab.reports import drawing
 from ascender.lab.reports.advice import advice
-from ascender.lab.reports.model_insight import Measured
-from ascender.lab.reports.table import Cell, Table
+from ascender.lab.reports.cells import term_cell
+from ascender.lab.reports.model_insight import ModelInsight
+from ascender.report import figure as report_figure
 from ascender.tasks import task
 from ascender.tasks.grouping import Grouping
 from ascender.train import Run, train
@@ -445,7 +445,7 @@ def test_layers_without_rules_have_none(monkeypatch):
 
 def test_the_command(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(measuring, "SCORED", 3)
-    monkeypatch.setattr(drawing, "KINDS", ("svg",))
+    monkeypatch.setattr(report_figure, "FORMATS", ("svg",))
     monkeypatch.setattr(Grouping, "examples", 3)
     models = [str(runs / f"ascender-{i}") for i in range(2)]
     beside = [w for i in range(2) for w in ("--against", str(runs / f"vanilla-{i}"))]
@@ -482,34 +482,30 @@ def measured(moved, score):
     by_head = [[[x * (1 + h) for x in moved] for h in range(2)], [[0.0] * 3] * 2]
     score = {"": 0.5, **{r: 0.5 + x for r, x in zip(RULES, score, strict=True)}}
     found = {"moved": by_head, "score": score, "grouping": []}
-    return Measured("grouping", "ascender", (0,), (), (found,))
+    return ModelInsight("grouping", "ascender", (0,), (), (found,))
 
 
 def test_what_was_seen_and_what_to_do():
     (seen, ko), (do, _) = advice([measured((0.001, 0.2, 0.1), (0.0, -0.03, -0.01))], "runs/a0")
-    assert seen.startswith("Seen: separation moves more attention than the other rules, 15.0% on "
+    assert seen.startswith("Result: separation moves more attention than the other rules, 15.0% on "
                            "average and 30.0% in layer 0;")  # fmt: skip
     assert "separation −0.0300, cohesion −0.0100" in seen
     assert "분리" in ko
     assert "layer 0 head 1 of runs/a0, where separation moves most" in do
-    assert "less than 2% is moved in every layer by alignment" in do
+    assert "these rules move less than 2% in every layer: alignment" in do
     assert "--variant no-align" in do
     assert "less than" not in advice([measured((0.1, 0.2, 0.1), (0, 0, 0))], "m")[1][0]
 
 
 def test_tables_have_the_words_of_their_figures():
-    for name, cells, told in (
-        ("contribution", ("align", "coh"), (["alignment", "cohesion"], ["정렬", "응집"])),
-        ("grouping", ("z", "neighbours", "states"), (["z", "neighbours", "states"],
-                                                     ["z", "이웃", "상태"])),
-    ):  # fmt: skip
-        table = Table(name, ("of",), tuple((Cell(text),) for text in cells))
-        for lang, wanted in zip(("en", "ko"), told, strict=True):
-            assert [row[0] for row in table.texts(lang)] == wanted
-    roles = Table("roles", ("role",), ((Cell("sep+align"),), (Cell("base"),)))
-    assert roles.texts("en") == [["separation + alignment"], ["base"]]
-    levels = Table("further", ("of",), ((Cell("key"),),))
-    assert levels.texts("ko") == [["key"]], "slices of a task have names of their own"
+    for codes, en, ko in (
+        (("align", "coh"), ["alignment", "cohesion"], ["정렬", "응집"]),
+        (("z", "neighbours", "states"), ["z", "neighbours", "states"], ["z", "이웃", "상태"]),
+        (("sep+align", "base"), ["separation + alignment", "base"], ["분리 + 정렬", "기본 점수"]),
+    ):
+        cells = [term_cell(code) for code in codes]
+        assert [cell.pair for cell in cells] == list(zip(en, ko, strict=True))
+        assert [cell.value for cell in cells] == list(codes)
 
 
 @pytest.mark.parametrize(

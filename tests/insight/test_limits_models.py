@@ -26,23 +26,23 @@ from ascender.insight.limits import (
     alarms,
     figures,
     guideline,
-    look,
+    head_metrics,
     measure,
 )
 from ascender.insight.limits.advice import advice
 from ascender.insight.limits.inputs import default_text, task_inputs, text_inputs
-from ascender.insight.limits.measure import Measured, looked_at
+from ascender.insight.limits.measure import Measured, measured_rows
 from ascender.insight.limits.page import report
 from ascender.insight.limits.summary import compared, growth, of, summary, verdict
 from ascender.insight.limits.tables import (
-    MARK,
     TABLES,
     brief,
-    filled,
-    markdown,
+    fill_tables,
     over_seeds,
     side_by_side,
 )
+from ascender.report.blocks import block_names
+from ascender.report.table import markdown
 from ascender.tasks import task
 
 pytest.importorskip("entmax")
@@ -144,7 +144,7 @@ def test_a_model_with_another_normaliser(attention, normalizer, inputs):
     assert found.own == normalizer
     assert {r.normalizer for r in found.heads} == {normalizer, "softmax"}
     _, layers = capture(model, **inputs[16])
-    seen = looked_at(layers[0], rows_of(layers)[0], 2)
+    seen = measured_rows(layers[0], rows_of(layers)[0], 2)
     torch.testing.assert_close(seen.A, layers[0].parts.weights[:, :, -2:].double())
     if normalizer == "ssmax":  # q is sharpened in what is captured: Δ holds
         assert all(r.outside == 0 for r in of(found))
@@ -182,7 +182,7 @@ def test_the_temperature_is_found_and_warned_of(inputs):
     assert all(r.temperature == pytest.approx(0.05, rel=1e-4) for r in found.heads)
     assert any("T = 0.05; expected T ≥ 0.1" in line for line in guideline(of(found)))
     assert all(r.outside == 0 for r in of(found))
-    assert any("temperature below 0.1" in line for line in alarms(look(model, inputs[16])))
+    assert any("temperature below 0.1" in line for line in alarms(head_metrics(model, inputs[16])))
 
 
 def test_guideline_counts_heads(found):
@@ -237,7 +237,7 @@ def test_the_report_is_whole_and_closed(found, inputs, tmp_path, monkeypatch):
     assert len(csv) == 1 + len(few.heads) + len(found.heads)
     assert "&lt;b&gt;few" in page
     assert "<b>few" not in page
-    with pytest.raises(ValueError, match="unknown language 'fr'"):
+    with pytest.raises(ValueError, match="unknown lang 'fr'"):
         report(found, tmp_path, lang="fr")
 
 
@@ -283,7 +283,10 @@ def test_the_command(tmp_path, monkeypatch):
     short = run(model, *given, "--compare", "muted")
     *_, seen, do = short.stdout.splitlines()
     assert [seen, do] == told["advice"]
-    assert (seen.startswith("Seen: at 24 tokens a head of m "), do.startswith("To do: ")) == (1, 1)
+    assert (seen.startswith("Result: at 24 tokens, a head of m "), do.startswith("Next: ")) == (
+        1,
+        1,
+    )
     assert len(short.stdout.splitlines()) < 40
     assert seen in html.unescape((tmp_path / "out" / "index.html").read_text("utf-8"))
     assert do in (tmp_path / "out" / "limits.md").read_text("utf-8")
@@ -291,15 +294,16 @@ def test_the_command(tmp_path, monkeypatch):
 
 def test_no_heading_is_cut(found):
     """At the width of a file, whatever the table."""
-    from ascender.cli.limits import WIDTH, _shown
+    from ascender.cli.terminal import WIDTH
+    from ascender.report.terminal import rich_table
 
     kept = summary(found)
     made = [*(table(kept) for table in TABLES.values()), brief(kept), side_by_side(kept, kept)]
     for table in made:
         console = Console(width=WIDTH, file=io.StringIO())
-        console.print(_shown("title", table))
+        console.print(rich_table(table, title="title", width=WIDTH))
         drawn = console.file.getvalue()
-        for word in " ".join(table.columns).split():
+        for word in " ".join(table.headings("en")).split():
             assert word in drawn, (table.name, word)
 
 
@@ -343,7 +347,7 @@ def test_what_was_seen_and_what_to_do(given, seen, do):
         (["--lengths", "65"], "length 65; expected at most 64, the model's positions"),
         (["--normalizers", "softmx"], "unknown normalizer 'softmx'"),
         (["--compare", "muted"], "has no rules to mute"),
-        (["--lang", "fr"], "unknown language 'fr'"),
+        (["--lang", "fr"], "unknown lang 'fr'"),
         (["--task", "distnct"], "unknown task 'distnct'"),
     ],
 )
@@ -397,7 +401,7 @@ def test_the_callback_of_transformers_trainer(tmp_path, caplog, inputs):
     )
     trainer.train()
     assert [h["step"] for h in watch.history] == [1, 2]
-    assert watch.history[1]["support"] == look(model, inputs[16])["support"]
+    assert watch.history[1]["support"] == head_metrics(model, inputs[16])["support"]
     logged = [row for row in trainer.state.log_history if "limits/support/layer1.head2" in row]
     assert [row["step"] for row in logged] == [1, 2]
     assert logged[1]["limits/support/layer1.head2"] == watch.history[1]["support"][1][2]
@@ -441,11 +445,11 @@ def summaries():
 )
 def test_tables_in_the_documents_are_what_the_rows_give(page, marks, changed):
     text, kept = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"), summaries()
-    assert len(MARK.findall(text)) >= marks
-    assert filled(text, kept) == text
+    assert len(block_names(text, "limits")) >= marks
+    assert fill_tables(text, kept) == text
     row = kept[changed]["models"][0]["rows"][0]
     row["support"], row["share"] = row["support"] * 2, row["share"] * 2
-    assert filled(text, kept) != text
+    assert fill_tables(text, kept) != text
 
 
 def test_two_variants_over_seeds_by_hand():
@@ -457,11 +461,11 @@ def test_two_variants_over_seeds_by_hand():
         return {"own": "softmax", "rows": [row], "growth": growth}
 
     found = over_seeds([(model(0.5, 0.7), model(0.4, 0.8)), (model(0.6, 0.7), model(0.3, 0.8))])
-    share, beta = found.rows
+    share, beta = (tuple(cell.text for cell in row) for row in found.rows)
     assert share[:5] == ("16", "2", "0.550 ± 0.071", "0.350 ± 0.071", "+0.200 [-1.071, +1.471]")
     assert beta[1:5] == ("2", "0.700 ± 0.000", "0.800 ± 0.000", "-0.100 [-0.100, -0.100]")
     with pytest.raises(ValueError, match=r"no moon\.json for a table; there is sun"):
-        filled("<!-- limits: moon seeds -->\n<!-- /limits -->", {"sun": {}})
+        fill_tables("<!-- limits: moon seeds -->\n<!-- /limits -->", {"sun": {}})
 
 
 def test_the_rows_of_the_document_keep_the_bounds():

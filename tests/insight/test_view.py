@@ -23,7 +23,7 @@ from ascender.insight.page.inputs import of_task, of_text, pieces
 from ascender.insight.page.pack import Blobs, shown
 from ascender.insight.page.plane import Planes
 from ascender.insight.page.pooling import Pooling
-from ascender.insight.page.strings import WORDS, words
+from ascender.insight.page.strings import STRINGS
 from ascender.nn.baselines.vanilla import Vanilla
 from ascender.tasks import task
 from support.view_cases import BAD, TEXT, Reader, data_of, model, tokenizer, with_temperatures
@@ -313,8 +313,8 @@ def test_tokens_as_people_read_them():
 
 
 def test_both_languages_have_every_word():
-    assert all(len(pair) == 2 and all(pair) for pair in WORDS.values())
-    assert words("ko")["align"] == "정렬"
+    assert all(len(pair) == 2 and all(pair) for pair in STRINGS.values())
+    assert STRINGS.texts("ko")["align"] == "정렬"
     assert '<html lang="ko">' in view(model(), tokenizer(), "ab", lang="ko").html
 
 
@@ -406,7 +406,7 @@ def test_two_models_side_by_side(folder, tmp_path):
         (["--text", "a", "--task", "digits"], "both --text and --task"),
         (["--text", "a", "--text-file", "b"], "both --text and --text-file"),
         (["--text-file", "nowhere.txt"], "nowhere.txt"),
-        (["--text", "a", "--lang", "de"], "unknown language 'de'; expected one of en, ko"),
+        (["--text", "a", "--lang", "de"], "unknown lang 'de'; expected one of en, ko"),
         (["--text", "a", "--compare"], "1 models; expected two models with --compare"),
         (["--text", "a", "--adapter", "nowhere"], "no swarm.json in nowhere"),
         (["--task", "distinct"], "boids has vocab_size = 259 and distinct 1; expected a task"),

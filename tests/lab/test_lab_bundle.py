@@ -18,17 +18,16 @@ from ascender.lab import bundle as bundles
 from ascender.lab import costs as measured
 from ascender.lab import plan as planning
 from ascender.lab.engine import Slurm
-from ascender.lab.reports import SuiteResults, read, several
-from ascender.lab.reports import non_inferiority as margins
-from ascender.lab.reports.page import page
+from ascender.lab.reports import SuiteResults, bundle_report, non_inferiority, read
 from ascender.lab.reports.source import raw
-from ascender.lab.reports.table import as_csv, markdown
+from ascender.lab.reports.suite_page import suite_page
 from ascender.lab.reports.tables import accuracy
 from ascender.lab.store import Store, as_json
 from ascender.lab.suite import suite
 from ascender.lab.trial import trial
 from ascender.measure.flops import count
 from ascender.measure.timing import Plan
+from ascender.report.table import as_csv, markdown
 from ascender.tasks.distinct import Distinct
 from support import lab_cases as cases
 
@@ -109,7 +108,7 @@ def test_nothing_to_report_is_said(tmp_path):
         (tmp_path / name).mkdir()
         cases.store(tmp_path / name, [], name=name)
     with pytest.raises(ValueError, match="no finished trial in"):
-        several(tmp_path, tmp_path / "report")
+        bundle_report(tmp_path, tmp_path / "report")
 
 
 def test_costs_are_counted_on_what_runs(tmp_path):
@@ -159,24 +158,24 @@ def test_a_margin_and_costs_are_in_the_report(tmp_path):
             measured.Cost("ascender", 64, 150, 3.0, 8.0, None)]  # fmt: skip
     measured.keep(folder, order, rows)
     study = SuiteResults.of(read(folder), 50)
-    table = margins.inferiority(study)
+    table = non_inferiority.inferiority(study)
     verdicts = {row[1].text: row[5].text for row in table.rows}
     assert verdicts == {"ascender": "not_inferior", "only-coh": "inferior", "only-sep": "unproven"}
     ratios = {row[1].text: row[6].data[""] for row in table.rows}
     assert ratios["ascender"] == pytest.approx(3.4 / 2.1)
-    ascender = next(row for row in margins.costs(study).rows if row[0].text == "ascender")
+    ascender = next(row for row in non_inferiority.costs(study).rows if row[0].text == "ascender")
     assert [cell.text for cell in ascender[2:]] == [
         "150 (1.50×)", "3 (1.50×)", "8k (0.50×)", "–",
     ]  # fmt: skip
     for name, text in raw(study.source).items():
         write(tmp_path / "rows" / name, text)
     again = SuiteResults.of(read(tmp_path / "rows"), 50)
-    for make in (margins.inferiority, margins.costs):
+    for make in (non_inferiority.inferiority, non_inferiority.costs):
         assert as_csv(make(again)) == as_csv(make(study))
     assert "| not inferior |" in markdown(table, "en")
     assert "| 비열등 |" in markdown(table, "ko")
     no_margin = cases.store(tmp_path / "none", made)
-    assert margins.inferiority(SuiteResults.of(read(no_margin), 50)).rows == ()
+    assert non_inferiority.inferiority(SuiteResults.of(read(no_margin), 50)).rows == ()
 
 
 def test_slurm_is_told_what_sbatch_is(tmp_path):
@@ -246,7 +245,7 @@ def test_a_variant_can_have_a_baseline_of_its_own(tmp_path):
     table = markdown(accuracy(study), "en")
     assert "| against |" in table
     assert "vanilla+alibi" in table
-    shown = page(study, [], [], [], [], "en")
+    shown = suite_page(study, [], [], [], [], "en")
     assert "Each against its own baseline" in shown
     assert "Against vanilla" not in shown
     runs = grid({"distinct": SIZE}, variants=["vanilla", "ascender"], seeds=1)

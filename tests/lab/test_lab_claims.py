@@ -11,7 +11,7 @@ from ascender.cli import app
 from ascender.lab import Bundle, Claim
 from ascender.lab.bundle import claimed, places
 from ascender.lab.costs import Cost
-from ascender.lab.reports import SuiteResults, fill, read, several
+from ascender.lab.reports import SuiteResults, bundle_report, fill, read
 from ascender.lab.reports.claims import TESTS, claims
 from support import lab_cases as cases
 
@@ -19,7 +19,7 @@ DRAWS = 20
 LONG_AGO = "2001-01-01T00:00:00Z"
 
 
-def study(tmp_path, gains, tasks=("distinct", "fewshot-digits"), seeds=5, costs=(), **sheet):
+def results_of(tmp_path, gains, tasks=("distinct", "fewshot-digits"), seeds=5, costs=(), **sheet):
     """Of records whose variants are so much better than vanilla, give or take noise by seed."""
     records = []
     for task in tasks:
@@ -51,18 +51,18 @@ def verdict(test, found, **given):
     ],
 )
 def test_most_tasks_and_none_lost(tmp_path, gains, said):
-    assert verdict("wins", study(tmp_path, gains)) == said
+    assert verdict("wins", results_of(tmp_path, gains)) == said
 
 
 @pytest.mark.parametrize(
     ("gain", "said"), [(0.1, "supported"), (0.05, "not_supported"), (-0.1, "not_supported")]
 )
 def test_a_gain_is_a_win_and_large(tmp_path, gain, said):
-    assert verdict("gain", study(tmp_path, {"ascender": gain}), at_least=0.083) == said
+    assert verdict("gain", results_of(tmp_path, {"ascender": gain}), at_least=0.083) == said
 
 
 def test_a_large_difference_that_is_no_win_is_no_gain(tmp_path):
-    found = study(tmp_path, {"ascender": 0.2}, seeds=1)
+    found = results_of(tmp_path, {"ascender": 0.2}, seeds=1)
     assert verdict("gain", found, at_least=0.083) == "not_supported"
 
 
@@ -71,11 +71,11 @@ def test_a_large_difference_that_is_no_win_is_no_gain(tmp_path):
 )
 def test_a_control_must_be_beaten_too(tmp_path, control, said):
     gains = {"ascender": 0.1, **({} if control is None else {"matched": control})}
-    assert verdict("beats", study(tmp_path, gains), control="matched") == said
+    assert verdict("beats", results_of(tmp_path, gains), control="matched") == said
 
 
 def test_a_control_where_nothing_was_won_shows_nothing(tmp_path):
-    found = study(tmp_path, {"ascender": 0.0, "matched": -0.1})
+    found = results_of(tmp_path, {"ascender": 0.0, "matched": -0.1})
     assert verdict("beats", found, control="matched") == "not_testable"
 
 
@@ -127,7 +127,7 @@ def test_cheaper_is_not_inferior_everywhere_and_saves(
     ruled = "ascender+window=8"
     monkeypatch.setattr(cases, "FLOPS", {**cases.FLOPS, ruled: tasks * cases.FLOPS["vanilla"]})
     costs = () if flops is None else (cost("vanilla", 100), cost(ruled, flops))
-    found = study(tmp_path, {ruled: gain}, rule={"margin": 0.01}, costs=costs)
+    found = results_of(tmp_path, {ruled: gain}, rule={"margin": 0.01}, costs=costs)
     assert verdict("cheaper", found, saving=0.21) == said
 
 
@@ -141,7 +141,7 @@ def test_cheaper_is_not_inferior_everywhere_and_saves(
 )
 def test_beside_as_alone(tmp_path, alone, beside, said):
     gains = {"ascender": alone, "vanilla+alibi": 0.0, "ascender+alibi": beside}
-    found = study(tmp_path, gains, against={"ascender+alibi": "vanilla+alibi"})
+    found = results_of(tmp_path, gains, against={"ascender+alibi": "vanilla+alibi"})
     assert verdict("beside", found) == said
 
 
@@ -154,7 +154,7 @@ def test_beside_as_alone(tmp_path, alone, beside, said):
     ],
 )
 def test_each_rule_counts(tmp_path, without, said):
-    found = study(tmp_path, {"ascender": 0.0, **without}, baseline="ascender")
+    found = results_of(tmp_path, {"ascender": 0.0, **without}, baseline="ascender")
     assert verdict("each", found) == said
 
 
@@ -195,13 +195,13 @@ def test_roles_are_what_seeds_agree_on(tmp_path, same, said):
 
 
 def test_nothing_measured_cannot_be_told(tmp_path):
-    bare = study(tmp_path, {"ascender": 0.1})
+    bare = results_of(tmp_path, {"ascender": 0.1})
     assert {verdict(test, bare) for test in ("groups", "roles")} == {"not_testable"}
 
 
 def bundle(tmp_path):
     """A bundle's folder with one suite that has records, and two claims."""
-    study(tmp_path / "accuracy", {"ascender": 0.1}, name="accuracy")
+    results_of(tmp_path / "accuracy", {"ascender": 0.1}, name="accuracy")
     asked = [
         {"text": "It <wins>.", "text_ko": "이긴다.", "suite": "accuracy", "test": "wins"},
         {"text": "It is cheap.", "text_ko": "싸다.", "suite": "missing", "test": "cheaper"},
@@ -213,7 +213,7 @@ def bundle(tmp_path):
 
 def test_a_bundle_is_reported_with_its_claims(tmp_path):
     out, said = tmp_path / "report", []
-    several(bundle(tmp_path), out, lang="both", draws=DRAWS, say=said.append)
+    bundle_report(bundle(tmp_path), out, lang="both", draws=DRAWS, say=said.append)
     assert len(said) == 1
     assert said[0].startswith("report 1 of 1: accuracy, ")
     page = (out / "index.html").read_text(encoding="utf-8")
@@ -222,7 +222,7 @@ def test_a_bundle_is_reported_with_its_claims(tmp_path):
     assert "not run yet" in page
     assert json.loads((out / "claims.json").read_text())["claims"][0]["fixed"] == LONG_AGO
     assert "| supported |" in (out / "tables" / "claims.md").read_text()
-    again = several(out, tmp_path / "again", lang="both", draws=DRAWS)  # from rows alone
+    again = bundle_report(out, tmp_path / "again", lang="both", draws=DRAWS)  # from rows alone
     assert (tmp_path / "again" / "index.html").read_text() == page
     assert again[-1].name == "index.html"
 
@@ -238,17 +238,17 @@ def test_a_document_is_filled_from_a_bundle(tmp_path):
     assert "2 won, 0 tied, 0 lost of 2 tasks" in text
     assert "| distinct |" in text
     doc.write_text("<!-- lab: accuracy nonsense -->\n<!-- /lab -->\n")
-    with pytest.raises(ValueError, match="asks for accuracy nonsense; there is accuracy summary"):
+    with pytest.raises(ValueError, match="accuracy nonsense; expected one of accuracy summary"):
         fill({doc: "en"}, tmp_path, draws=DRAWS)
 
 
 def test_no_verdict_before_the_runs_are_done(tmp_path):
-    found = study(tmp_path, {"ascender": 0.1})
+    found = results_of(tmp_path, {"ascender": 0.1})
     sheet = replace(found.sheet, trials=(*(r["key"] for r in found.records), "later"))
     part = replace(found, source=replace(found.source, sheet=sheet))
     (row,) = claims([Claim("A.", "가.", "x", "wins")], {"x": part}).rows
     assert row[2].text == f"{len(found.records)} / {len(sheet.trials)}"
-    assert row[3].text == "unfinished"
+    assert row[3].value == "unfinished"
 
 
 def test_claims_are_written_down_once(tmp_path, monkeypatch):
@@ -272,6 +272,6 @@ def test_claims_are_written_down_once(tmp_path, monkeypatch):
 
 
 def test_an_unknown_test_is_named(tmp_path):
-    found = study(tmp_path, {"ascender": 0.1})
+    found = results_of(tmp_path, {"ascender": 0.1})
     with pytest.raises(ValueError, match="unknown test 'winz' \\(did you mean 'wins'"):
         claims([Claim("A.", "가.", "x", "winz")], {"x": found})

@@ -20,28 +20,31 @@ from typer.testing import CliRunner
 from ascender.cli import app
 from ascender.common.files import json_rows, write
 from ascender.lab.reports import (
-    DRAW,
     SuiteResults,
-    all_tables,
-    drawing,
+    attention_maps,
+    documents_in,
     figures,
     fill,
+    head_figures,
     read,
     report,
 )
-from ascender.lab.reports import attention_maps as maps
-from ascender.lab.reports import head_figures as heads
 from ascender.lab.reports.methods import ITEMS, methods
-from ascender.lab.reports.page import Drawn, page
 from ascender.lab.reports.source import raw
-from ascender.lab.reports.strings import COLUMNS, FIGURES, NOTES, TITLES
-from ascender.lab.reports.table import as_csv, latex, latex_text, markdown
+from ascender.lab.reports.strings import STRINGS
+from ascender.lab.reports.suite_page import suite_page
+from ascender.lab.reports.suite_report import FIGURES, all_tables
 from ascender.lab.reports.tables import tables
 from ascender.lab.store import PACKED, Store, as_json, packed_bytes
 from ascender.lab.suite import suite
 from ascender.lab.trial import trial
 from ascender.lab.verdict import DecisionRule
+from ascender.report import figure as report_figure
 from ascender.report import palette
+from ascender.report.blocks import fill_blocks
+from ascender.report.figure import COLUMN, FORMATS, PAGE, labels, save_figure, style
+from ascender.report.page import PageFigure
+from ascender.report.table import as_csv, latex, latex_text, markdown, markdown_section
 from ascender.tasks.distinct import Distinct
 from support import lab_cases as cases
 
@@ -76,7 +79,7 @@ def tiny(tmp_path_factory):
     return folder
 
 
-def study(tmp_path, records, **sheet):
+def results_of(tmp_path, records, **sheet):
     return SuiteResults.of(read(cases.store(tmp_path, records, **sheet)), DRAWS)
 
 
@@ -125,7 +128,7 @@ def test_quality_is_the_records(made):
         assert row["n"] == "3"
         assert near(row["interval_low"], max(mean - half, 0))
         assert near(row["interval_high"], min(mean + half, 1))
-        assert near(row["floor"], cases.TASKS[name[0]][2])
+        assert near(row["chance"], cases.TASKS[name[0]][2])
         if name[1] == "vanilla":
             assert row["difference_mean"] == row["p"] == ""
             assert row["verdict"] == "baseline"
@@ -192,7 +195,7 @@ def test_costs_are_the_records(made):
             )
             assert near(row[f"{column}_mean"], mean)
             assert near(row[f"{column}_ratio"], mean / base)
-        assert near(row["floor"], cases.TASKS[row["task"]][2])
+        assert near(row["chance"], cases.TASKS[row["task"]][2])
 
 
 def test_examples_and_slices_are_the_records(made):
@@ -207,7 +210,7 @@ def test_examples_and_slices_are_the_records(made):
         assert float(row["bootstrap_low"]) <= a - b <= float(row["bootstrap_high"])
         assert 0 < float(row["randomised_p"]) <= 1
         assert row["examples"] == str(cases.EXAMPLES)
-        assert row["floor"]
+        assert row["chance"]
     found = rows(folder / "report" / "tables" / "further.csv")
     assert {row["of"] for row in found} == {"few", "many"}
     for row in found:
@@ -265,11 +268,9 @@ def test_every_file_is_there(made):
         "trials.jsonl.gz",
         "suite.json",
     }
-    wanted |= {f"tables/{name}.{kind}" for name in set(TITLES) - ON_DEMAND
+    wanted |= {f"tables/{name}.{kind}" for name in set(STRINGS.section("title")) - ON_DEMAND
                for kind in ("csv", "md", "tex", "ko.md", "ko.tex")}  # fmt: skip
-    wanted |= {
-        f"figures/{name}.{kind}" for name in set(DRAW) - {"length"} for kind in drawing.KINDS
-    }
+    wanted |= {f"figures/{name}.{kind}" for name in set(FIGURES) - {"length"} for kind in FORMATS}
     assert {path.relative_to(out).as_posix() for path in written} == wanted
     assert {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()} == wanted
     starts = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
@@ -281,18 +282,18 @@ def test_every_file_is_there(made):
 
 
 def test_words_in_figures_are_large_enough(tmp_path):
-    found = study(tmp_path, cases.records())
-    with drawing.style():
-        drawn = [draw(found, drawing.words("en")) for draw in DRAW.values()]
+    found = results_of(tmp_path, cases.records())
+    with style():
+        drawn = [draw(found, labels(STRINGS, "en")) for draw in FIGURES.values()]
         for figure in filter(None, drawn):
-            assert figure.get_figwidth() in (drawing.COLUMN, drawing.PAGE)
+            assert figure.get_figwidth() in (COLUMN, PAGE)
             texts = [t for t in figure.findobj(Text) if t.get_text()]
             assert texts
             assert min(t.get_fontsize() for t in texts) >= 8
 
 
 def test_variants_can_be_told_without_colour():
-    look = palette.looks([f"v{i}" for i in range(10)])
+    look = palette.line_styles([f"v{i}" for i in range(10)])
     assert len({(each.mark, str(each.line)) for each in look.values()}) == 10
 
 
@@ -335,7 +336,7 @@ def depth(tex):
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_latex_is_whole(tmp_path, lang):
     records = cases.records(variants=("vanilla", NASTY))
-    for table in tables(study(tmp_path, records)):
+    for table in tables(results_of(tmp_path, records)):
         tex = latex(table, lang)
         assert depth(tex.replace(r"\\", "")) == 0
         assert re.findall(r"\\begin\{(\w+\*?)\}", tex) == ["table*", "tabular"]
@@ -384,13 +385,13 @@ def read_page(text):
 def test_page_escapes_and_needs_no_network(tmp_path):
     records = cases.records(variants=("vanilla", NASTY))
     records += [cases.record("</script><b>t", "vanilla", s) for s in range(2)]
-    found = study(tmp_path, records, claim="a < b & <i>c</i>", name="<b>")
-    with drawing.style():
-        figure = figures.deltas(found, drawing.words("en"))
-        drawing.save(figure, tmp_path / "f", "deltas")
+    found = results_of(tmp_path, records, claim="a < b & <i>c</i>", name="<b>")
+    with style():
+        figure = figures.deltas(found, labels(STRINGS, "en"))
+        save_figure(figure, tmp_path / "f", "deltas")
     svg = (tmp_path / "f" / "deltas.svg").read_text("utf-8")
-    captions = {k: v.format(baseline=NASTY) for k, v in FIGURES["deltas"].items()}
-    text = page(found, tables(found), [Drawn("deltas", svg, captions)], [], ["a&b"], "both")
+    drawn = PageFigure("deltas", svg, STRINGS.pair("caption.deltas", baseline=NASTY))
+    text = suite_page(found, tables(found), [drawn], [], ["a&b"], "both")
     reader = read_page(text)
     assert reader.tags.count("script") == 2
     assert not {"b", "i"} & set(reader.tags)
@@ -424,28 +425,18 @@ def test_every_number_leads_to_its_trials(made):
 
 
 def test_korean_alone(tmp_path):
-    found = study(tmp_path, cases.records(seeds=2))
-    text = page(found, tables(found), [], [], [], "ko")
+    found = results_of(tmp_path, cases.records(seeds=2))
+    text = suite_page(found, tables(found), [], [], [], "ko")
     assert '<html lang="ko">' in text
     assert "규칙이 도움이 된다." in text
     assert "Rules help." not in text
     for table in tables(found):
-        for made in (text, markdown(table, "ko"), latex(table, "ko")):
-            assert TITLES[table.name]["ko"] in made
-            assert TITLES[table.name]["en"] not in made
-            assert COLUMNS["variant"][1] in made
+        for made in (text, markdown_section(table, "ko"), latex(table, "ko")):
+            assert table.title[1] in made
+            assert table.title[0] not in made
+            assert STRINGS["column.variant"][1] in made
         assert "kotex" in latex(table, "ko")
     assert "판정" in methods(found, "ko")
-
-
-def test_every_word_has_both_languages():
-    for of in (TITLES, NOTES, FIGURES):
-        for texts in of.values():
-            assert set(texts) == {"en", "ko"}
-            assert re.search("[가-힣]", texts["ko"])
-            assert not re.search("[가-힣]", texts["en"])
-            names = [sorted(re.findall(r"\{\w+\}", text)) for text in texts.values()]
-            assert names[0] == names[1]
 
 
 # --- what is left of a report, and what cannot be judged
@@ -472,7 +463,7 @@ def test_rows_alone_say_that_no_rule_was_fixed(made, tmp_path):
     folder, *_ = made
     shutil.copy(folder / "report" / PACKED, tmp_path)
     found = SuiteResults.of(read(tmp_path), DRAWS)
-    assert "nothing shows that they were fixed before" in found.remarks()[0][0]
+    assert "no record that they were fixed before" in found.remarks()[0][0]
     assert [row[3] for row in tables(found)[0].rows] == [
         row[3] for row in tables(SuiteResults.of(read(folder), DRAWS))[0].rows
     ]
@@ -521,7 +512,7 @@ def test_a_suite_that_tunes_shows_no_test_score(tiny, tmp_path):
 
 def test_a_rule_changed_after_the_runs_is_told(tiny):
     found = SuiteResults.of(read(tiny, replace(suite(TINY), rule=DecisionRule(alpha=0.5))), DRAWS)
-    assert "fixed after them" in found.remarks()[0][0]
+    assert "fixed after the runs" in found.remarks()[0][0]
     assert "changed after the runs" in methods(found, "en")
     same = SuiteResults.of(read(tiny, suite(TINY)), DRAWS)
     assert "changed" not in methods(same, "en")
@@ -543,18 +534,21 @@ def test_without_a_baseline(tmp_path):
     records = cases.records(tasks=("distinct",)) + [
         cases.record("fewshot-digits", v, s) for v in ("ascender", "only-sep") for s in range(3)
     ]
-    found = study(tmp_path, records)
-    assert any("fewshot-digits: no finished trial of the baseline" in r[0] for r in found.remarks())
-    verdicts = {row[1].text: row[-1].text for row in tables(found)[0].rows
+    found = results_of(tmp_path, records)
+    assert any(
+        "fewshot-digits: the baseline vanilla has no finished trial" in r[0]
+        for r in found.remarks()
+    )
+    verdicts = {row[1].text: row[-1].value for row in tables(found)[0].rows
                 if row[0].text == "fewshot-digits"}  # fmt: skip
     assert verdicts == {"ascender": "unjudged", "only-sep": "unjudged"}
-    text = page(found, tables(found), [], [], [], "en")
-    assert "no finished trial of the baseline" in text
+    text = suite_page(found, tables(found), [], [], [], "en")
+    assert "the baseline vanilla has no finished trial" in text
     assert "not judged" in text
 
 
 def test_without_any_baseline_nothing_is_compared(tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing, "KINDS", ("svg",))
+    monkeypatch.setattr(report_figure, "FORMATS", ("svg",))
     (tmp_path / "s").mkdir()
     folder = cases.store(tmp_path / "s", cases.records(variants=("ascender", "only-sep"), seeds=2))
     report(folder, tmp_path / "out", draws=DRAWS)
@@ -564,22 +558,22 @@ def test_without_any_baseline_nothing_is_compared(tmp_path, monkeypatch):
 
 
 def test_one_seed_is_no_verdict(tmp_path):
-    found = study(tmp_path, cases.records(seeds=1, tasks=("distinct",)))
+    found = results_of(tmp_path, cases.records(seeds=1, tasks=("distinct",)))
     rows = tables(found)[0].rows
-    assert {row[-1].text for row in rows} == {"baseline", "unjudged"}
+    assert {row[-1].value for row in rows} == {"baseline", "unjudged"}
     assert {row[5].text for row in rows} == {"–"}
-    assert sum("one seed in common" in r[0] for r in found.remarks()) == 4
-    with drawing.style():
-        assert all(draw(found, drawing.words("en")) for name, draw in DRAW.items()
+    assert sum("only one seed in common" in r[0] for r in found.remarks()) == 4
+    with style():
+        assert all(draw(found, labels(STRINGS, "en")) for name, draw in FIGURES.items()
                    if name != "length")  # fmt: skip
 
 
 def test_no_rules_no_heads(tmp_path):
-    found = study(tmp_path, cases.records(variants=("vanilla",), seeds=2))
-    say = drawing.words("en")
+    found = results_of(tmp_path, cases.records(variants=("vanilla",), seeds=2))
+    say = labels(STRINGS, "en")
     assert found.ruled() is None
-    assert heads.heads(found, say) is None
-    assert heads.roles(found, say) is None
+    assert head_figures.heads(found, say) is None
+    assert head_figures.roles(found, say) is None
     assert figures.omegas(found, say) is None
     assert figures.deltas(found, say) is None
 
@@ -589,12 +583,12 @@ def test_lengths_are_not_mixed(tmp_path):
         cases.record("distinct", v, s, options={"crowd": n}, gain=n / 1000)
         for n in (32, 64) for v in ("vanilla", "only-sep") for s in range(2)
     ]  # fmt: skip
-    found = study(tmp_path, records)
+    found = results_of(tmp_path, records)
     assert found.tasks == ["distinct (crowd=32)", "distinct (crowd=64)"]
     assert all(row[4].text == "2" for row in tables(found)[0].rows)
     assert found.goal("distinct (crowd=64)") == 0.9
-    with drawing.style():
-        axis = figures.length(found, drawing.words("en")).axes[0]
+    with style():
+        axis = figures.length(found, labels(STRINGS, "en")).axes[0]
     assert [t.get_text() for t in axis.get_xticklabels()] == ["32", "64"]
     line = axis.get_lines()[0].get_ydata()
     means = [
@@ -608,32 +602,32 @@ def test_lengths_are_not_mixed(tmp_path):
 @pytest.mark.parametrize("floor", [0.49, 5.0, -4.0])
 def test_a_far_floor_does_not_press_the_frontier_together(tmp_path, floor):
     records = [{**r, "floor": floor} for r in cases.records(tasks=("distinct",), seeds=2)]
-    with drawing.style():
-        axis = figures.pareto(study(tmp_path, records), drawing.words("en")).axes[0]
+    with style():
+        axis = figures.pareto(results_of(tmp_path, records), labels(STRINGS, "en")).axes[0]
     low, high = axis.get_ylim()
     assert (low <= floor <= high) == (floor == 0.49)
     said = [t.get_text() for t in axis.texts]
-    assert said == {0.49: [], 5.0: ["floor 5 ↑"], -4.0: ["floor -4 ↓"]}[floor]
+    assert said == {0.49: [], 5.0: ["chance 5 ↑"], -4.0: ["chance -4 ↓"]}[floor]
 
 
 # --- the whole way
 
 
 def test_the_command(tiny, monkeypatch):
-    monkeypatch.setattr(drawing, "KINDS", ("svg",))
+    monkeypatch.setattr(report_figure, "FORMATS", ("svg",))
     run = CliRunner().invoke(app, ["lab", "report", str(tiny), "--suite", TINY, "--lang", "ko"])
     assert run.exit_code == 0, run.output
     out = tiny / "report"
     files = sum(path.is_file() for path in out.rglob("*"))
     assert run.stdout == f"wrote {files} files to {out}; open {out / 'index.html'}\n"
     text = (out / "index.html").read_text("utf-8")
-    assert "그림 1. 어텐션의 분해: distinct" in text
+    assert "그림 1. 어텐션 하나의 항: distinct" in text
     assert "여섯 스텝으로는" in text
     assert (out / "figures" / "maps.svg").stat().st_size > 2000
 
 
 def test_the_maps_add_up(tiny):
-    found = maps.maps(SuiteResults.of(read(tiny), DRAWS))
+    found = attention_maps.maps(SuiteResults.of(read(tiny), DRAWS))
     assert (found.task, found.variant, found.layer) == ("distinct", "ascender", 0)
     of = found.terms
     assert of["total"].shape == (13, 13)
@@ -662,17 +656,19 @@ def test_errors_teach(tiny, tmp_path, words, said):
     assert said in run.output
 
 
-PAGES = [("docs/results.md", "en"), ("docs/reproducing.md", "en")]
-
-
-@pytest.mark.parametrize(("page", "lang"), PAGES)
-def test_documents_have_the_tables_of_their_rows(page, lang, tmp_path):
-    whole, copy = (ROOT / page).read_text(encoding="utf-8"), tmp_path / "copy.md"
-    bare = re.sub(r"(<!-- lab: \S+ \S+ -->\n).*?(<!-- /lab -->)", r"\1\2", whole, flags=re.S)
-    assert len(bare) < len(whole)
-    copy.write_text(bare, encoding="utf-8")
-    fill({copy: lang}, ROOT / "results", draws=DRAWS)
-    assert copy.read_text(encoding="utf-8") == whole
+def test_documents_have_the_tables_of_their_rows(tmp_path):
+    """All pages in one go: reading the stored trials takes longest."""
+    pages = documents_in([ROOT / "docs"])
+    copies = {tmp_path / f"{i}{page.name}": page for i, page in enumerate(pages)}
+    for copy, page in copies.items():
+        whole = page.read_text(encoding="utf-8")
+        bare = fill_blocks(whole, "lab", lambda name: "")
+        assert len(bare) < len(whole), page
+        copy.write_text(bare, encoding="utf-8")
+    languages = {copy: "ko" if ".ko" in page.suffixes else "en" for copy, page in copies.items()}
+    fill(languages, ROOT / "results", draws=DRAWS)
+    for copy, page in copies.items():
+        assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8"), page
 
 
 def test_a_document_is_filled_in_its_language(tmp_path):
@@ -693,7 +689,7 @@ def test_a_document_that_asks_for_nothing_and_one_beside_it(tmp_path):
     good.write_text("<!-- lab: quick accuracy -->\n<!-- /lab -->\n")
     none.write_text("nothing")
     before = good.read_text()
-    with pytest.raises(ValueError, match=r"asks for nothing \(no line <!-- lab: quick TABLE -->"):
+    with pytest.raises(ValueError, match=r"asks for nothing \(no line <!-- lab: NAME -->"):
         fill({good: "en", none: "en"}, ROOT / "results/quick", draws=DRAWS)
     assert good.read_text() == before, "all or none"
 
@@ -759,19 +755,19 @@ def test_records_from_before_are_read_as_todays(tmp_path):
     """Older records count layers from 1 and say near and hidden; a suite may have both."""
     mixed = cases.records(tasks=("distinct",), variants=("vanilla", "ascender"))
     once = {"neighbours": "near", "states": "hidden"}
-    before = heads.measured(study(tmp_path / "a", mixed))[1].groups()
+    before = head_figures.measured(results_of(tmp_path / "a", mixed))[1].groups()
     for r in mixed:
         if r["run"]["seed"] == 1:
             r["insight"] = json.loads(json.dumps(r["insight"]))
             for g in r["insight"]["grouping"]:
                 g |= {"of": once.get(g["of"], g["of"]), "layer": g["layer"] + 1}
-    after = heads.measured(study(tmp_path / "b", mixed))[1].groups()
+    after = head_figures.measured(results_of(tmp_path / "b", mixed))[1].groups()
     assert after == before
     assert ("neighbours", 0) in after
 
 
 def test_layers_and_heads_count_from_zero_in_figure_four(made):
-    figure = heads.heads(SuiteResults.of(read(made[0]), DRAWS), drawing.words("en"))
+    figure = head_figures.heads(SuiteResults.of(read(made[0]), DRAWS), labels(STRINGS, "en"))
     for row in figure.subfigs:
         axes = [a for a in row.axes if a.get_xlabel() == "head"]
         for axis in axes:
@@ -782,7 +778,7 @@ def test_layers_and_heads_count_from_zero_in_figure_four(made):
 def test_figure_four_shows_matched_heads(tmp_path):
     """Heads of a seed in another order change nothing; heads that are not matched would."""
     shuffled = cases.records(tasks=("distinct",), variants=("vanilla", "ascender"))
-    before = heads.measured(study(tmp_path / "a", shuffled))[1]
+    before = head_figures.measured(results_of(tmp_path / "a", shuffled))[1]
     for r in shuffled:
         if r["run"]["variant"] == "ascender" and r["run"]["seed"] == 1:
             f = r["insight"] = json.loads(json.dumps(r["insight"]))
@@ -791,7 +787,7 @@ def test_figure_four_shows_matched_heads(tmp_path):
                     f[name][layer] = f[name][layer][1:] + f[name][layer][:1]
                 for of in f["omega"].values():
                     of[layer] = of[layer][1:] + of[layer][:1]
-    after = heads.measured(study(tmp_path / "b", shuffled))[1]
+    after = head_figures.measured(results_of(tmp_path / "b", shuffled))[1]
     for rule in ("align", "sep", "coh"):
         np.testing.assert_allclose(before.omega(rule), after.omega(rule))
         np.testing.assert_allclose(before.moved(rule), after.moved(rule))

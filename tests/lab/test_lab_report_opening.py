@@ -5,17 +5,20 @@ import re
 
 import pytest
 
-from ascender.lab.reports import SuiteResults, all_tables, opening, read
-from ascender.lab.reports.bundle_report import overview
-from ascender.lab.reports.page import Drawn, page
-from ascender.lab.reports.table import Cell, Table
+from ascender.lab.reports import SuiteResults, opening, read
+from ascender.lab.reports.bundle_report import bundle_page
+from ascender.lab.reports.cells import lab_table, verdict_cell
+from ascender.lab.reports.suite_page import suite_page
+from ascender.lab.reports.suite_report import all_tables
+from ascender.report.page import PageFigure
+from ascender.report.table import Cell
 from support import lab_cases as cases
 
 DRAWS = 50
 SVG = '<svg width="9pt"></svg>'
 
 
-def study(folder, records, failures=None, **sheet):
+def results_of(folder, records, failures=None, **sheet):
     return SuiteResults.of(read(cases.store(folder, records, failures, **sheet)), DRAWS)
 
 
@@ -27,11 +30,11 @@ def unmeasured(records):
     ("change", "main"), [(list, "grouping"), (unmeasured, "deltas")], ids=["measured", "not"]
 )
 def test_the_page_opens_with_its_verdict_and_main_figure(tmp_path, change, main):
-    found = study(tmp_path, change(cases.records(variants=("vanilla", "ascender"))))
+    found = results_of(tmp_path, change(cases.records(variants=("vanilla", "ascender"))))
     names = ("pareto", "deltas", "grouping")
-    drawn = [Drawn(n, SVG, {"en": n, "ko": n}) for n in names]
+    drawn = [PageFigure(n, SVG, (n, n)) for n in names]
     made = [t for t in all_tables(found) if t.name != "agreement"]  # which takes long
-    text = html.unescape(page(found, made, drawn, [], [], "both"))
+    text = html.unescape(suite_page(found, made, drawn, [], [], "both"))
     for said in opening.sentence(found, made):
         assert text.index(said) < text.index("<figure id") < text.index("<table")
     shown = re.findall(r'<figure id="figure-(\w+)"', text)
@@ -41,16 +44,17 @@ def test_the_page_opens_with_its_verdict_and_main_figure(tmp_path, change, main)
 @pytest.mark.parametrize(
     ("subject", "sheet", "first", "said"),
     [
-        ("accuracy", {}, ["summary", "accuracy"], "ascender against vanilla on 2 tasks: "),
+        ("accuracy", {}, ["summary", "accuracy"], "ascender vs. vanilla on 2 tasks: "),
         ("cost", {"rule": {"margin": 0.5}}, ["inferiority", "efficiency"],
-         "Not inferior to vanilla by 0.5 on every task"),
+         "Not inferior to vanilla on any task (margin 0.5;"),
         ("cost", {"rule": {"margin": 1e-9}, "baseline": "ascender"}, ["inferiority", "efficiency"],
-         "No variant is proven not to be inferior to ascender by 1e-09 on every task."),
-        ("tuning", {"tuning": True}, ["tuning"], "Tuned on validation data, so no verdict"),
+         "No variant is proven non-inferior to ascender on every task (margin 1e-09)."),
+        ("tuning", {"tuning": True}, ["tuning"],
+         "Tuning suite, judged on validation data only: no verdict."),
     ],
 )  # fmt: skip
 def test_a_report_begins_with_the_suites_subject(tmp_path, subject, sheet, first, said):
-    found = study(tmp_path, unmeasured(cases.records()), **sheet)
+    found = results_of(tmp_path, unmeasured(cases.records()), **sheet)
     assert opening.subject(found) == subject
     made = all_tables(found)
     assert [t.name for t in made][: len(first)] == first
@@ -59,41 +63,44 @@ def test_a_report_begins_with_the_suites_subject(tmp_path, subject, sheet, first
 
 def test_the_first_sentence_counts_the_verdicts(tmp_path):
     records = unmeasured(cases.records())
-    found = study(tmp_path / "a", records)
+    found = results_of(tmp_path / "a", records)
     en, ko = opening.sentence(found, [])
     n = found.counts()["ascender"]
     assert f": {n['win']} won" in en
     assert f", {n['tie']} tied, {n['loss']} lost" in en
     assert f"우세 {n['win']}" in ko
-    lacks = study(tmp_path / "b", records, {"broken": ["Ill"]})
-    assert opening.sentence(lacks, [])[0].startswith("30 of 31 trials are finished, so this is no")
+    lacks = results_of(tmp_path / "b", records, {"broken": ["Ill"]})
+    assert opening.sentence(lacks, [])[0].startswith(
+        "30 of 31 trials are finished: no verdict yet."
+    )
 
 
 def test_interpretability_opens_with_groups_and_heads(tmp_path):
-    found = study(tmp_path, cases.records(variants=("vanilla", "ascender")))
+    found = results_of(tmp_path, cases.records(variants=("vanilla", "ascender")))
     made = all_tables(found)
     assert [t.name for t in made][:2] == ["grouping", "agreement"]
-    at = made[0].columns.index("verdict")
-    words = [r[at].text for r in made[0].rows if r[2].text in ("z", "neighbours")]
+    rows = made[0].records()
+    words = [r["verdict"].value for r in rows if r["of"].value in ("z", "neighbours")]
     said = opening.sentence(found, made)[0]
     assert f"in {words.count('win')} of {len(words)} comparisons" in said
-    assert f"worse in {words.count('loss')}, level in {words.count('tie')};" in said
+    assert f"worse in {words.count('loss')}, tied in {words.count('tie')};" in said
 
 
 def test_a_bundle_opens_with_its_claims(tmp_path):
     columns = ("paper_claim", "suite", "trials", "verdict", "ground")
     rows = [
-        (Cell("a"), Cell("made-up"), Cell("1"), Cell(word), Cell(""))
+        (Cell("a"), Cell("made-up"), Cell("1"), verdict_cell(word), Cell(""))
         for word in ("supported", "not_supported", "not_supported", "not_run")
     ]
-    judged, found = Table("claims", columns, tuple(rows)), study(tmp_path, cases.records(seeds=2))
-    text = overview({"made-up": found}, {"made-up": ("Tied.", "")}, judged, "en", SVG)
-    said = "Of 4 claims 1 are supported, 2 are not, 1 are open."
+    judged, found = lab_table("claims", columns, rows), results_of(tmp_path, cases.records(seeds=2))
+    figure = PageFigure("deltas", SVG, ("", ""))
+    text = bundle_page({"made-up": found}, {"made-up": ("Tied.", "")}, judged, "en", figure)
+    said = "4 claims: 1 supported, 2 not supported, 1 open."
     assert text.index(said) < text.index("<svg") < text.index("<table")
 
 
 def test_a_suites_name_is_no_link_of_its_own(tmp_path):
-    found = study(tmp_path, cases.records(seeds=2))
+    found = results_of(tmp_path, cases.records(seeds=2))
     name = "javascript:alert(1)//"
-    links = re.findall(r'href="([^"]*)"', overview({name: found}, {name: ("", "")}, None, "en"))
+    links = re.findall(r'href="([^"]*)"', bundle_page({name: found}, {name: ("", "")}, None, "en"))
     assert links == ["./javascript%3Aalert%281%29///index.html"]

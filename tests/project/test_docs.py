@@ -266,9 +266,9 @@ def test_korean_has_one_word_for_a_term(file):
 
 
 def test_a_rule_muted_everywhere_is_muted_in_every_layer_in_korean_too():
-    from ascender.insight.page.strings import WORDS
+    from ascender.insight.page.strings import STRINGS
 
-    english, korean = WORDS["moved_heads"]
+    english, korean = STRINGS["moved_heads"]
     assert "everywhere" in english
     assert "모든 층" in korean
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import ascender
 from ascender.core.rules import RULES
 from ascender.insight import demo
-from ascender.lab.reports import figures
-from ascender.lab.reports import head_figures as heads
+from ascender.lab.reports import figures, head_figures
 from ascender.lab.store import PACKED, read_packed
 from ascender.report import palette
 
@@ -17,10 +16,12 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 def test_every_rule_has_its_colour_everywhere():
     assert tuple(palette.RULES) == RULES
-    assert heads.RULE_COLOURS is figures.RULE_COLOURS is palette.RULES
+    assert head_figures.RULE_COLOURS is figures.RULE_COLOURS is palette.RULES
     assert demo.COLOURS is palette.TERMS
     for rule in RULES:
-        assert palette.look(f"only-{rule}").colour == palette.TERMS[rule] == palette.RULES[rule]
+        assert (
+            palette.line_style(f"only-{rule}").colour == palette.TERMS[rule] == palette.RULES[rule]
+        )
 
 
 def test_no_other_file_has_a_rules_colour():
@@ -32,11 +33,13 @@ def test_no_other_file_has_a_rules_colour():
 
 
 def test_a_variants_colour_does_not_depend_on_the_others():
-    alone = palette.looks(["ascender"])["ascender"].colour
+    alone = palette.line_styles(["ascender"])["ascender"].colour
     for others in (["vanilla"], ["no-rules", "shuffled"], [f"v{i}" for i in range(30)]):
-        assert palette.looks([*others, "ascender"])["ascender"].colour == alone
-    assert palette.look("vanilla").colour == "#000000"
-    assert palette.look("nobody has heard of it") == palette.look("nobody has heard of it")
+        assert palette.line_styles([*others, "ascender"])["ascender"].colour == alone
+    assert palette.line_style("vanilla").colour == "#000000"
+    assert palette.line_style("nobody has heard of it") == palette.line_style(
+        "nobody has heard of it"
+    )
 
 
 def test_variants_of_a_suite_are_told_apart():
@@ -46,7 +49,7 @@ def test_variants_of_a_suite_are_told_apart():
     for sheet in found:
         keys = json.loads(sheet.read_text("utf-8"))["trials"]
         names = list(dict.fromkeys(trials[key]["run"]["variant"] for key in keys))
-        looks = palette.looks(names)
+        looks = palette.line_styles(names)
         assert len({(x.mark, str(x.line)) for x in looks.values()}) == len(names)
         plain = [looks[name].colour for name in names if name in palette.VARIANTS]
         assert len(set(plain)) == len(plain)

@@ -40,7 +40,7 @@ class AttentionRow(Row):
 
 
 @dataclass(frozen=True)
-class Study:
+class AttentionBenchmark:
     """What to run: (n, work) pairs to time, and (candidate, n, work) whose memory to measure."""
 
     timed: tuple[tuple[int, str], ...]
@@ -52,19 +52,23 @@ class Study:
     @staticmethod
     def full(
         lengths: Sequence[int], causal: bool, repeats: int, weigh: bool, name: str = "attention"
-    ) -> Study:
+    ) -> AttentionBenchmark:
         timed = tuple((n, work) for work in (FORWARD, TRAINING) for n in lengths)
-        study = Study(timed, (), causal, Plan(repeats), name)
+        study = AttentionBenchmark(timed, (), causal, Plan(repeats), name)
         weighed = ((n, work) for n, work in timed if weigh and n >= MEMORY_FROM)
         keys = tuple((who, n, work) for n, work in weighed for who in study.entrants(n, work))
-        return Study(timed, keys, causal, Plan(repeats), name)
+        return AttentionBenchmark(timed, keys, causal, Plan(repeats), name)
 
     @staticmethod
-    def quick(causal: bool, repeats: int, weigh: bool, name: str = "attention") -> Study:
+    def quick(
+        causal: bool, repeats: int, weigh: bool, name: str = "attention"
+    ) -> AttentionBenchmark:
         """About a minute on two cores."""
         timed = ((256, FORWARD), (1024, FORWARD), (4096, FORWARD), (1024, TRAINING))
         weighed = tuple((who, 4096, FORWARD) for who in (QUICK[name] if weigh else ()))
-        return Study(timed, weighed, causal, Plan(repeats, at_least=0.3, at_most=12.0), name)
+        return AttentionBenchmark(
+            timed, weighed, causal, Plan(repeats, at_least=0.3, at_most=12.0), name
+        )
 
     def problem(self, n: int) -> Problem:
         return Problem(n, self.causal)
@@ -78,7 +82,7 @@ class Study:
         }
 
 
-def run(study: Study, say: Say = lambda line: None) -> list[AttentionRow]:
+def run(study: AttentionBenchmark, say: Say = lambda line: None) -> list[AttentionRow]:
     """All rows, in the order of the study."""
     times: dict[Key, float] = {}
     flops: dict[Key, float] = {}
@@ -102,7 +106,7 @@ def run(study: Study, say: Say = lambda line: None) -> list[AttentionRow]:
 
 
 def _rows(
-    study: Study, times: dict[Key, float], flops: dict[Key, float],
+    study: AttentionBenchmark, times: dict[Key, float], flops: dict[Key, float],
     weights: dict[Key, dict[str, float]],
 ) -> Iterable[AttentionRow]:  # fmt: skip
     for n, work in study.timed:

@@ -134,7 +134,7 @@ def decoding(model: Any, n: int) -> Callable[[], float]:
     return run
 
 
-class Watch:
+class TokenTimes:
     """A streamer of generate() that notes when tokens come: the prompt, then one at a time."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ def generating(model: Any, n: int) -> Callable[[], float]:
     model.eval().generation_config.eos_token_id = None
 
     def run() -> float:
-        watch = Watch()
+        watch = TokenTimes()
         model.generate(
             ids, attention_mask=torch.ones_like(ids), max_new_tokens=NEW + 1, do_sample=False,
             streamer=watch, pad_token_id=0,

@@ -9,7 +9,6 @@ Everything outside such marks is written by hand and stays.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ from ascender.bench import goals, tables
 from ascender.bench.attention import AttentionRow
 from ascender.bench.model import ModelRow
 from ascender.bench.studies import STUDIES
-from ascender.bench.tables import Grid
 from ascender.common.files import NUMBER, checked, made_of, read_json
 from ascender.measure.timing import Row
+from ascender.report.table import markdown
 
 ROWS: dict[str, type[Row]] = {
     "attention": AttentionRow, "variants": AttentionRow, "layer": Row, "model": ModelRow,
@@ -28,14 +27,6 @@ ROWS: dict[str, type[Row]] = {
 KINDS = (*ROWS, "import")
 IMPORT = ("import_torch_s", "import_ascender_s", "difference_s", "goal_s")
 WROTE = "a run that ascender bench printed with --json"
-MARK = re.compile(r"(<!-- bench: (.+?) -->\n)(.*?)(<!-- /bench -->)", re.S)
-
-
-def markdown(grid: Grid) -> str:
-    """A table of Markdown, its notes below."""
-    lines = [grid.columns, ("---",) * len(grid.columns), *grid.rows]
-    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return table + "".join(f"\n{note}\n" for note in grid.notes)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -81,7 +72,7 @@ def blocks(paths: Sequence[Path]) -> dict[str, tuple[str, str]]:
     found |= tables.model(rows.get("model", []))
     if "import" in runs:
         found |= tables.imports(runs["import"][-1])
-    made = {name: (grid.title, markdown(grid)) for name, grid in found.items()}
+    made = {name: (table.title[0], markdown(table)) for name, table in found.items()}
     return {"commands": ("Commands", _commands(runs)), **made}
 
 
@@ -94,17 +85,11 @@ def _commands(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     return "".join(lines)
 
 
+def contents(made: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """What fills the blocks of a document (report.blocks), by name."""
+    return {name: text for name, (_, text) in made.items()}
+
+
 def document(made: Mapping[str, tuple[str, str]]) -> str:
     """All tables under their titles."""
     return "\n".join(f"## {title}\n\n{text}" for title, text in made.values())
-
-
-def filled(path: Path, made: Mapping[str, tuple[str, str]]) -> str:
-    """The document with its marked tables brought up to date."""
-    text = path.read_text(encoding="utf-8")
-    names = [name for _, name, _, _ in MARK.findall(text)]
-    lacks = [name for name in names if name not in made]
-    if lacks or not names:
-        asks = ", ".join(lacks) or "nothing (no line <!-- bench: NAME -->)"
-        raise ValueError(f"{path} asks for {asks}; these runs make {', '.join(made)}")
-    return MARK.sub(lambda mark: f"{mark[1]}{made[mark[2]][1]}{mark[4]}", text)

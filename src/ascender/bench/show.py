@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from ascender.bench import tables
@@ -14,8 +12,10 @@ from ascender.bench.attention import AttentionRow
 from ascender.bench.choose import ChooseRow
 from ascender.bench.model import NEW, TOKENS, VOCABULARY, ModelRow
 from ascender.bench.studies import labels
-from ascender.bench.tables import SKIPPED, WORKS, Grid, number, times
+from ascender.bench.tables import SKIPPED, WORKS, number, times
 from ascender.measure.timing import Row
+from ascender.report.table import Table
+from ascender.report.terminal import rich_table
 
 STYLES = {"reached": "green", "missed": "yellow"}
 SIZES = {
@@ -28,23 +28,11 @@ COUNTED = {
 }
 
 
-def _empty(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    table.title_justify, table.title_style, table.min_width = "left", "bold", len(title) + 1
-    table.add_column(columns[0], no_wrap=True)
-    for column in columns[1:]:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
-
-
-def grids(found: Mapping[str, Grid]) -> RenderableType:
+def rich_tables(found: Mapping[str, Table]) -> RenderableType:
+    """Tables with their notes."""
     shown: list[RenderableType] = []
-    for of in found.values():
-        table = _empty(of.title, of.columns)
-        for label, *cells in of.rows:
-            style = "dim" if label in of.baselines else None
-            table.add_row(label, *(Text(c, style=STYLES.get(c, "")) for c in cells), style=style)
-        shown += [table, *map(_note, of.notes)]
+    for table in found.values():
+        shown += [rich_table(table, styles=STYLES), *(_note(en) for en, _ in table.notes)]
     return Group(*shown)
 
 
@@ -57,7 +45,7 @@ def attention(
 ) -> RenderableType:
     """Time, memory and FLOPs, each as a multiple of stock SDPA at the same N."""
     found = tables.attention(rows, causal, study)
-    return Group(grids(found), *map(_note, _notes(rows, study)))
+    return Group(rich_tables(found), *map(_note, _notes(rows, study)))
 
 
 def _notes(rows: Sequence[AttentionRow], study: str) -> Iterable[str]:
@@ -83,7 +71,7 @@ def _notes(rows: Sequence[AttentionRow], study: str) -> Iterable[str]:
 
 def layer(rows: Sequence[Row]) -> RenderableType:
     note = "Forward and backward, no optimiser; B = 32, 4 heads of 16; best turn of each."
-    return Group(grids(tables.layer(rows)), _note(note))
+    return Group(rich_tables(tables.layer(rows)), _note(note))
 
 
 def model(rows: Sequence[ModelRow]) -> RenderableType:
@@ -92,7 +80,7 @@ def model(rows: Sequence[ModelRow]) -> RenderableType:
         f"backward, AdamW on about {TOKENS} tokens. Generation: {NEW} tokens after N, one sequence."
         " Models take turns; the best turn counts."
     )
-    return Group(grids(tables.model(rows)), _note(note))
+    return Group(rich_tables(tables.model(rows)), _note(note))
 
 
 def choose(rows: Sequence[ChooseRow]) -> RenderableType:
@@ -103,7 +91,8 @@ def choose(rows: Sequence[ChooseRow]) -> RenderableType:
         groups.setdefault((row.kind, row.work), {}).setdefault(row.n, []).append(row)
     shown: list[RenderableType] = []
     for (kind, work), by_length in groups.items():
-        table = _empty(f"{kind}, {WORKS[work]}", ["N", "best", *names])
+        title = f"{kind}, {WORKS[work]}"
+        table = rich_table(Table.of_text("", ("N", "best", *names), (), (title, title)))
         for n, some in by_length.items():
             found = {row.candidate: row for row in some}
             ms = next(row.ms for row in some if row.fastest)

@@ -1,9 +1,9 @@
-"""Rows of a run → tables of text. show.py prints them, report.py writes them into documents."""
+"""Rows of a run → tables. show.py prints them, report.py writes them into documents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ascender.bench.attention import AttentionRow
@@ -12,6 +12,8 @@ from ascender.bench.layer import LAYERS
 from ascender.bench.model import DECODE, GENERATE, MODELS, ModelRow
 from ascender.bench.studies import STUDIES, labels
 from ascender.measure.timing import FORWARD, TRAINING, Row
+from ascender.report.table import Table
+from ascender.report.terminal import BASELINE
 
 SKIPPED = "…"
 DISTURBED = "†"
@@ -21,18 +23,6 @@ SUMMARY = (
     (FORWARD, 16384, "memory_ratio"),
 )  # fmt: skip
 R = TypeVar("R", bound=Row)
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A heading for the labels and for every column; rows of a label and cells; the labels of
-    what the others are measured by; what is to be said below."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    baselines: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def number(x: float) -> str:
@@ -47,28 +37,37 @@ def times(x: float) -> str:
 def by_length(
     title: str, names: Mapping[str, str], rows: Sequence[R], cell: Callable[[R], str | None],
     baselines: Sequence[str] = (),
-) -> Grid | None:  # fmt: skip
+) -> Table | None:  # fmt: skip
     """Candidates down, lengths across; None where no cell has anything to say."""
     cells = {(row.candidate, row.n): text for row in rows if (text := cell(row)) is not None}
     lengths = sorted({n for _, n in cells})
     if not lengths:
         return None
-    found = (
-        (label, *(cells.get((name, n), SKIPPED) for n in lengths))
-        for name, label in names.items()
-        if any((name, n) in cells for n in lengths)
+    table = Table.of_text(
+        "",
+        ("", *(f"N = {n}" for n in lengths)),
+        (
+            (label, *(cells.get((name, n), SKIPPED) for n in lengths))
+            for name, label in names.items()
+            if any((name, n) in cells for n in lengths)
+        ),
+        (title, title),
     )
-    columns = ("", *(f"N = {n}" for n in lengths))
-    return Grid(title, columns, tuple(found), tuple(names[name] for name in baselines))
+    marked = {names[name] for name in baselines}
+    shown = (
+        (replace(row[0], code=BASELINE), *row[1:]) if row[0].text in marked else row
+        for row in table.rows
+    )
+    return replace(table, rows=tuple(shown))
 
 
 def attention(
     rows: Sequence[AttentionRow], causal: bool = False, study: str = "attention"
-) -> dict[str, Grid]:
+) -> dict[str, Table]:
     """Time, memory and FLOPs, each as a multiple of stock SDPA at the same N."""
     own = [name for name, candidate in STUDIES[study].items() if candidate.baseline == name]
     kind = "causal, " if causal else ""
-    found: dict[str, Grid | None] = {}
+    found: dict[str, Table | None] = {}
     for work, name in WORKS.items():
         some = [row for row in rows if row.work == work]
         for what, measure, cell in (
@@ -76,11 +75,13 @@ def attention(
             ("flops", "FLOPs", _flop_cell),
         ):  # fmt: skip
             title = f"{measure}, {kind}{name}: × stock SDPA"
-            grid = by_length(title, labels(study), some, cell, own)
-            if grid is not None and what == "time":
-                grid = replace(grid, notes=tuple(_disturbed(some, study)))
-            found[f"{study} {work} {what}"] = grid
-    return {name: grid for name, grid in found.items() if grid is not None}
+            table = by_length(title, labels(study), some, cell, own)
+            if table is not None and what == "time":
+                table = replace(
+                    table, notes=tuple((note, note) for note in _disturbed(some, study))
+                )
+            found[f"{study} {work} {what}"] = table
+    return {name: table for name, table in found.items() if table is not None}
 
 
 def _disturbed(rows: Sequence[AttentionRow], study: str) -> Iterator[str]:
@@ -121,7 +122,7 @@ def _flop_cell(row: AttentionRow) -> str | None:
     return f"{number(row.gflop)} G" if row.gflop >= 0.1 else f"{number(1e3 * row.gflop)} M"
 
 
-def summary(rows: Sequence[AttentionRow]) -> dict[str, Grid]:
+def summary(rows: Sequence[AttentionRow]) -> dict[str, Table]:
     """The summary of docs/benchmark.md: a few columns, whole-sequence candidates only."""
     at = {(row.candidate, row.work, row.n): row for row in rows}
     table = []
@@ -135,8 +136,7 @@ def summary(rows: Sequence[AttentionRow]) -> dict[str, Grid]:
         f"{'peak memory, ' if key == 'memory_ratio' else ''}{WORKS[work]}, N = {n}"
         for work, n, key in SUMMARY
     )
-    grid = Grid("Summary: × stock SDPA", ("", *columns), tuple(table))
-    return {"attention summary": grid} if table else {}
+    return _one("attention summary", "Summary: × stock SDPA", ("", *columns), table)
 
 
 def _summary_cell(row: AttentionRow | None, key: str) -> str:
@@ -146,18 +146,18 @@ def _summary_cell(row: AttentionRow | None, key: str) -> str:
     return times(value) + (DISTURBED if row.disturbed and key == "ratio" else "")
 
 
-def layer(rows: Sequence[Row]) -> dict[str, Grid]:
+def layer(rows: Sequence[Row]) -> dict[str, Table]:
     def cell(row: Row) -> str | None:
         if row.ms is None or row.ratio is None:
             return None
         return f"{number(row.ms)} ms" if row.candidate == "vanilla" else times(row.ratio)
 
     own = {name: label for name, (label, _) in LAYERS.items()}
-    grid = by_length("Training step: × vanilla layer", own, rows, cell, ["vanilla"])
-    return {} if grid is None else {"layer": grid}
+    table = by_length("Training step: × vanilla layer", own, rows, cell, ["vanilla"])
+    return {} if table is None else {"layer": table}
 
 
-def model(rows: Sequence[ModelRow]) -> dict[str, Grid]:
+def model(rows: Sequence[ModelRow]) -> dict[str, Table]:
     """Tokens a second: of the vanilla models as they are, of the others × those."""
 
     def cell(row: ModelRow) -> str | None:
@@ -175,20 +175,19 @@ def model(rows: Sequence[ModelRow]) -> dict[str, Grid]:
             (GENERATE, "Generation by generate(), tokens a second: × vanilla"),
         )
     }
-    return {name: grid for name, grid in found.items() if grid is not None}
+    return {name: table for name, table in found.items() if table is not None}
 
 
-def goals(table: Sequence[Mapping[str, object]]) -> dict[str, Grid]:
+def goals(table: Sequence[Mapping[str, object]]) -> dict[str, Table]:
     rows = []
     for row in table:
         limit, measured = (times(float(str(row[key]))) for key in ("limit", "measured"))
         limit = f"{'≥' if row['least'] else '≤'} {limit}"
         rows.append((str(row["goal"]), limit, measured, _verdict(row["reached"])))
-    columns = ("goal", "asked", "measured", "")
-    return {"goals": Grid("Goals", columns, tuple(rows))} if rows else {}
+    return _one("goals", "Goals", ("goal", "asked", "measured", ""), rows)
 
 
-def imports(found: Mapping[str, Any]) -> dict[str, Grid]:
+def imports(found: Mapping[str, Any]) -> dict[str, Table]:
     rows = [
         (label, f"{found[key]:.3f}")
         for key, label in (
@@ -200,7 +199,14 @@ def imports(found: Mapping[str, Any]) -> dict[str, Grid]:
     ]
     rows.append(("goal", _verdict(found["reached"])))
     title = "Import time, median of alternating processes"
-    return {"import": Grid(title, ("", "seconds"), tuple(rows))}
+    return _one("import", title, ("", "seconds"), rows)
+
+
+def _one(
+    name: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> dict[str, Table]:
+    """{name: table}, nothing where there are no rows."""
+    return {name: Table.of_text(name, columns, rows, (title, title))} if rows else {}
 
 
 def _verdict(reached: object) -> str:

@@ -77,10 +77,10 @@ def _against_stock(
 
     _one_of_the_two(quick, lengths)
     if quick:
-        plan = study.Study.quick(causal, repeats or 3, memory, name)
+        plan = study.AttentionBenchmark.quick(causal, repeats or 3, memory, name)
     else:
         chosen = parse_lengths(lengths, study.LENGTHS[name])
-        plan = study.Study.full(chosen, causal, repeats or 5, memory, name)
+        plan = study.AttentionBenchmark.full(chosen, causal, repeats or 5, memory, name)
     _use(threads)
     with _timing() as say:
         rows = study.run(plan, say)
@@ -151,7 +151,7 @@ def import_(as_json: Json = False, repeats: Repeats = None) -> None:
     if as_json:
         print_json({**_origin("import"), **found})
     else:
-        show(terminal.grids(tables.imports(found)))
+        show(terminal.rich_tables(tables.imports(found)))
 
 
 @app.command(epilog="Example: ascender bench report docs/bench/*.json --into docs/benchmark.md")
@@ -164,12 +164,13 @@ def report(
     A document marks the place of a table by <!-- bench: NAME --> and <!-- /bench -->; what stands
     between is replaced, all else stays. Of two runs that measured the same, the last one counts.
     """
-    from ascender.bench import report as made
+    from ascender.bench.report import blocks, contents, document
+    from ascender.report.blocks import fill_document
 
-    blocks = made.blocks(runs)
-    texts = {path: made.filled(path, blocks) for path in into or []}
+    made = blocks(runs)
+    texts = {path: fill_document(path, "bench", contents(made)) for path in into or []}
     if not texts:
-        typer.echo(made.document(blocks), nl=False)
+        typer.echo(document(made), nl=False)
     for path, text in texts.items():
         typer.echo(f"wrote {write(path, text)}")
 
@@ -226,5 +227,5 @@ def _result(study: str, rows: Sequence[Any], shown: RenderableType | None, **mor
         print_json({**origin, **more, "goals": reached, "rows": [asdict(row) for row in rows]})
         return
     here = origin["machine"]
-    show(shown, terminal.grids(tables.goals(reached)))
+    show(shown, terminal.rich_tables(tables.goals(reached)))
     note(f"torch {here['torch']}, {here['processor']}, threads: {here['threads']}")

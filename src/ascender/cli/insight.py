@@ -64,10 +64,11 @@ def insight(
     heads and their agreement between seeds, and NMI and ARI of clusters of coordinates, neighbours,
     attention and states against the task's true groups; of pylib: classes of Python's tokens.
     """
-    from ascender.lab.reports import insight_report as looked
-    from ascender.lab.reports.strings import langs, pick
+    from ascender.lab.reports import insight_report
+    from ascender.report.strings import in_language, languages
+    from ascender.report.terminal import rich_table
 
-    langs(lang)
+    languages(lang)
     check_out(out, folder=True)
     import_named(task)
     groups = [_loaded(models, adapter, task, data_dir, trust_code)]
@@ -84,18 +85,18 @@ def insight(
         found = [_measured(group, examples, say) for group in groups]
     names = {group[0].variant: [m.name for m in group] for group in groups}
     baseline = found[-1].variant if against else ""
-    tables = looked.made_of(found, baseline)
+    tables = insight_report.tables_of(found, baseline)
     if out is not None:
-        paths = looked.save(found, out, baseline, names, lang)
+        paths = insight_report.save(found, out, baseline, names, lang)
         note(f"wrote {len(paths)} files to {out}; open {paths[-1]}")
     if as_json:
-        print_json(looked.plain(found, tables, names))
+        print_json(insight_report.as_json(found, tables, names))
         return
     one_lang = "ko" if lang == "ko" else "en"
     for one in tables:
-        show(_shown(one, one_lang))
-    for pair in looked.advice(found, groups[0][0].name):
-        typer.echo(pick(pair, one_lang))
+        show(rich_table(one, one_lang, leave_out=LEFT_OUT))
+    for pair in insight_report.advice(found, groups[0][0].name):
+        typer.echo(in_language(pair, one_lang))
 
 
 class _Given(NamedTuple):
@@ -151,25 +152,11 @@ def _loaded(
 
 def _measured(group: Sequence[_Given], n: int, say: Callable[[str], None]) -> Any:
     from ascender.insight import measure
-    from ascender.lab.reports.model_insight import Measured
+    from ascender.lab.reports.model_insight import ModelInsight
 
     found = []
     for m in group:
         say(f"measuring {m.name}")
         found.append(measure(m.model, m.task, m.tokenizer, n, say=say))
     seeds = tuple(m.seed for m in group)
-    return Measured(group[0].task.name, group[0].variant, seeds, (), tuple(found))
-
-
-def _shown(one: Any, lang: str) -> Any:
-    from rich.markup import escape
-    from rich.table import Table
-
-    kept = [i for i, column in enumerate(one.columns) if column not in LEFT_OUT]
-    heads = one.heads(lang)
-    table = Table(title=one.title(lang))
-    for i in kept:
-        table.add_column(escape(heads[i]))
-    for row in one.texts(lang):
-        table.add_row(*(escape(row[i]) for i in kept))
-    return table
+    return ModelInsight(group[0].task.name, group[0].variant, seeds, (), tuple(found))

@@ -207,7 +207,9 @@ def report(
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
     into: Annotated[
         list[Path] | None,
-        typer.Option(help="Only fill the tables of a document, between <!-- lab: SUITE TABLE -->."),
+        typer.Option(
+            help="Only fill the blocks <!-- lab: SUITE TABLE --> of a document, or of a folder's."
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="List every file written.")] = False,
     trust_code: TrustCode = False,
@@ -218,20 +220,21 @@ def report(
     The folder needs nothing else: index.html opens without a network, and trials.jsonl.gz
     with suite.json is enough to make the report again.
     """
-    from ascender.insight.demo import korean_font
     from ascender.lab.bundle import inside
-    from ascender.lab.reports import fill, several
+    from ascender.lab.reports import bundle_report, documents_in, fill
     from ascender.lab.reports import report as make
     from ascender.lab.suite import suite as find
+    from ascender.report.figure import korean_font
 
     where = None if data_dir is None else str(data_dir)
     made = None if suite is None else find(suite)
     if trust_code:
         _import_named_in(inside(folder) or [folder])
     if into:
-        paths = fill({path: lang or _language(path) for path in into}, folder, say=note)
+        documents = {path: lang or _language(path) for path in documents_in(into)}
+        paths = fill(documents, folder, say=note)
     elif inside(folder):
-        paths = several(folder, out or folder / "report", lang or "en", where, say=note)
+        paths = bundle_report(folder, out or folder / "report", lang or "en", where, say=note)
     else:
         paths = make(folder, out or folder / "report", made, lang or "en", where, say=note)
     if lang == "ko" and not into and korean_font() is None:
@@ -302,7 +305,7 @@ def _show(found: Sequence[tuple[Any, Path]], as_json: bool) -> None:
 def _rows(records: Any, judged: Any) -> list[dict[str, Any]]:
     from dataclasses import asdict
 
-    from ascender.lab.judge import cells
+    from ascender.lab.judge import conditions
 
     return [
         {
@@ -311,19 +314,19 @@ def _rows(records: Any, judged: Any) -> list[dict[str, Any]]:
             "comparison": asdict(judged[cell.task, cell.variant])
             if (cell.task, cell.variant) in judged else None,
         }
-        for cell in cells(records)
+        for cell in conditions(records)
     ]  # fmt: skip
 
 
 def _table(made: Any, records: Any, judged: Any) -> None:
-    from ascender.lab.judge import cells
+    from ascender.lab.judge import conditions
 
     table = Table(title=f"{made.name}: {made.claim}")
     scored = "validation" if made.tuning else "test"
     for name in ("task", "variant", f"{scored}, mean ± sd (n)", "floor", f"− {made.baseline} [95%]",
                  "p (Holm)", "verdict"):  # fmt: skip
         table.add_column(name)
-    for cell in cells(records):
+    for cell in conditions(records):
         s, c = cell.summary, judged.get((cell.task, cell.variant))
         spread = "" if s.sd is None else f" ± {s.sd:.4f}"
         row = [cell.task, cell.variant, f"{s.mean:.4f}{spread} ({s.n})",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table as Shown
 
 from ascender.cli.terminal import (
     WIDTH,
@@ -74,9 +72,9 @@ def limits(
         "adapter": adapter, "task": task, "compare": compare, "batch": batch,
     }  # fmt: skip
     from ascender.insight.limits.page import report
-    from ascender.insight.limits.strings import langs
+    from ascender.report.strings import languages
 
-    langs(lang)
+    languages(lang)
     check_out(out, folder=True)
     with progress() as say:
         import_named(task)
@@ -180,47 +178,29 @@ def _tell(
     from ascender.insight.limits import tables
     from ascender.insight.limits.advice import advice
     from ascender.insight.limits.monitor import guideline
-    from ascender.insight.limits.strings import TITLES, pick
+    from ascender.insight.limits.strings import STRINGS
     from ascender.insight.limits.summary import compared, of, summary, verdict
+    from ascender.report.strings import in_language
+    from ascender.report.terminal import rich_table
 
     models = [m for m in (found, other) if m is not None]
     kept = [summary(m) for m in models]
     said = None if other is None else verdict(compared(found, other, same))
     told = {m.name: guideline(of(m)) for m in models}
-    advised = [pick(pair, lang) for pair in advice(found)]
+    advised = [in_language(pair, lang) for pair in advice(found)]
     if as_json:
         print_json({"models": kept, "verdict": said, "warnings": told, "advice": advised})
         return
     chosen = tables.TABLES if all_tables else {"lengths": tables.brief}
     for m in kept:
         for name, table in chosen.items():
-            show(_shown(f"{m['name']}: {pick(TITLES[name], lang)}", table(m)))
+            title = f"{m['name']}: {STRINGS.text(f'title.{name}', lang)}"
+            show(rich_table(table(m), lang, title, width=WIDTH))
     if said is not None:
-        show(_shown(pick(TITLES["compare"], lang), tables.side_by_side(*kept)))
+        show(rich_table(tables.side_by_side(*kept), lang, width=WIDTH))
         typer.echo(said)
     for name, lines in told.items():
         for line in lines if all_tables else lines[-1:]:
             note(f"warning: {name}: {line}")
     for line in advised:
         typer.echo(line)
-
-
-def _shown(title: str, table: Any) -> Shown:
-    """As it is where no heading would be cut, else with its rows as columns."""
-    columns, rows = table.columns, table.rows
-    if _least(columns, rows) > WIDTH:
-        columns, *rows = zip(columns, *rows, strict=True)
-    made = Shown(title=escape(title))
-    for i, heading in enumerate(columns):
-        made.add_column(escape(heading), justify="left" if i == 0 else "right")
-    for row in rows:
-        made.add_row(*map(escape, row))
-    return made
-
-
-def _least(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """How wide it is with a word a line in its headings: below it words are cut."""
-    return 1 + sum(
-        3 + max(*(len(word) for word in heading.split()), *(len(row[i]) for row in rows))
-        for i, heading in enumerate(columns)
-    )

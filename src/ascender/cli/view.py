@@ -92,9 +92,9 @@ def _page(
     from ascender.insight.page.build import page
     from ascender.insight.page.collect import collect_page_data
     from ascender.insight.page.pack import Blobs
-    from ascender.insight.page.strings import words
+    from ascender.insight.page.strings import STRINGS
 
-    words(lang)
+    STRINGS.texts(lang)
     if text_file is not None:
         text = read_text(text_file)
     blobs, last = Blobs(), len(models) - 1

@@ -20,6 +20,7 @@ from ascender.core.attention import asc_attention
 from ascender.core.combine import Parts
 from ascender.core.rules import Rules
 from ascender.report import palette
+from ascender.report.figure import korean_font
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,12 +80,8 @@ TEXT: dict[str, dict[str, str]] = {
     },
 }
 COLOURS = palette.TERMS
-PLAIN, RULED = COLOURS["base"], palette.look("ascender").colour
+PLAIN, RULED = COLOURS["base"], palette.line_style("ascender").colour
 DIVERGING, SEQUENTIAL = "RdBu_r", "YlGnBu"
-KOREAN_FONTS = (
-    "Noto Sans CJK KR", "Noto Sans KR", "NanumGothic", "Nanum Gothic", "Malgun Gothic",
-    "Apple SD Gothic Neo", "AppleGothic", "UnDotum", "Baekmuk Gulim", "Noto Sans CJK JP",
-)  # fmt: skip
 
 
 def five_tokens() -> dict[str, Any]:
@@ -144,14 +141,6 @@ def table(example: dict[str, Any], lang: str) -> Table:
         terms = [f"{record[name]:+.2f}" for name in (*TERMS, "total")]
         shown.add_row(record["key"], *terms, f"{record['weight']:.2f}", f"{record['plain']:.2f}")
     return shown
-
-
-def korean_font() -> str | None:
-    """A font of this machine that has Korean letters."""
-    from matplotlib import font_manager
-
-    here = {font.name for font in font_manager.fontManager.ttflist}
-    return next((name for name in KOREAN_FONTS if name in here), None)
 
 
 def draw(example: dict[str, Any], lang: str = "en") -> Figure:

@@ -56,7 +56,7 @@ def baseline_of(suite: Judged, variant: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Condition:
     """A task and a variant: the records of its seeds, in order."""
 
     task: str
@@ -128,7 +128,7 @@ def on_validation(record: Record) -> Record:
     return {**record, "test": {"value": record["validation"], "scores": []}}
 
 
-def told_apart(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
+def label_tasks(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
     """Records whose task carries what else differs between runs of one variant and seed, such as
     "distinct (crowd=32)"; and the task that each such name stands for."""
     differ: dict[str, list[str]] = {}
@@ -139,14 +139,14 @@ def told_apart(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]
         known = differ.setdefault(group[0]["run"]["task"], [])
         known += [name for name in new if name not in known]
     named: list[Record] = []
-    meant: dict[str, str] = {}
+    base_task: dict[str, str] = {}
     for r in records:
         task, flat = r["run"]["task"], _flat(r)
         more = ", ".join(f"{name}={flat.get(name, 'default')}" for name in differ[task])
         label = f"{task} ({more})" if more else task
-        meant[label] = task
+        base_task[label] = task
         named.append({**r, "run": {**r["run"], "task": label}})
-    return named, meant
+    return named, base_task
 
 
 def _grouped(records: Iterable[Record]) -> Iterable[list[Record]]:
@@ -162,30 +162,32 @@ def _flat(record: Record) -> dict[str, Any]:
     return {**run, **record["run"].get("options", {})}
 
 
-def cells(records: Sequence[Record]) -> list[Cell]:
+def conditions(records: Sequence[Record]) -> list[Condition]:
     """Records by task and variant, in the order in which they come."""
     found: dict[tuple[str, str], list[Record]] = {}
-    for r in told_apart(records)[0]:
+    for r in label_tasks(records)[0]:
         found.setdefault((r["run"]["task"], r["run"]["variant"]), []).append(r)
     return [
-        Cell(task, variant, tuple(sorted(rs, key=lambda r: r["run"]["seed"])))
+        Condition(task, variant, tuple(sorted(rs, key=lambda r: r["run"]["seed"])))
         for (task, variant), rs in found.items()
     ]
 
 
 def compare(suite: Judged, records: Sequence[Record], draws: int = 10_000) -> list[Comparison]:
     """Every variant against its baseline, on the seeds that both have."""
-    by_task: dict[str, dict[str, Cell]] = {}
-    for cell in cells(records):
-        by_task.setdefault(cell.task, {})[cell.variant] = cell
+    by_task: dict[str, dict[str, Condition]] = {}
+    for condition in conditions(records):
+        by_task.setdefault(condition.task, {})[condition.variant] = condition
     found = []
     for of in by_task.values():
-        for variant, cell in of.items():
+        for variant, condition in of.items():
             base = of.get(baseline_of(suite, variant) or "")
-            if base is not None and set(cell.seeds) & set(base.seeds):
-                found.append(_one(cell, base, draws))
+            if base is not None and set(condition.seeds) & set(base.seeds):
+                found.append(_one(condition, base, draws))
     adjusted = holm([c.by_seed.t_p for c in found])
-    higher = {cell.task: bool(cell.records[0]["higher"]) for cell in cells(records)}
+    higher = {
+        condition.task: bool(condition.records[0]["higher"]) for condition in conditions(records)
+    }
     return [
         replace(
             c,
@@ -196,9 +198,9 @@ def compare(suite: Judged, records: Sequence[Record], draws: int = 10_000) -> li
     ]
 
 
-def _one(cell: Cell, base: Cell, draws: int) -> Comparison:
-    seeds = sorted(set(cell.seeds) & set(base.seeds))
-    a, b = ([c.records[c.seeds.index(s)] for s in seeds] for c in (cell, base))
+def _one(condition: Condition, base: Condition, draws: int) -> Comparison:
+    seeds = sorted(set(condition.seeds) & set(base.seeds))
+    a, b = ([c.records[c.seeds.index(s)] for s in seeds] for c in (condition, base))
     x, y = ([r["test"]["value"] for r in rs] for rs in (a, b))
     examples = randomised = None
     scores = [np.array([r["test"]["scores"] for r in rs]) for rs in (a, b)]
@@ -206,6 +208,6 @@ def _one(cell: Cell, base: Cell, draws: int) -> Comparison:
         examples = paired_bootstrap(scores[0], scores[1], draws)
         randomised = approximate_randomisation(scores[0], scores[1], draws).p
     return Comparison(
-        cell.task, cell.variant, base.variant, paired(x, y, cell.range_), examples, randomised,
-        cliffs_delta(x, y), paired_d(x, y), None, "tie",
+        condition.task, condition.variant, base.variant, paired(x, y, condition.range_),
+        examples, randomised, cliffs_delta(x, y), paired_d(x, y), None, "tie",
     )  # fmt: skip

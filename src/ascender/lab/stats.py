@@ -1,12 +1,11 @@
-"""Numbers over seeds: what they are, how sure we are, whether two differ, and by how much.
+"""Statistics over seeds: means and intervals, paired tests (p values), effect sizes, Holm.
 
-Every interval is of 95 %. What cannot be known (a spread of one value, a test of one pair) is
-None, never a number that looks like an answer.
+Every interval has a level of 95 %. What is undefined (the spread of one value, a test of one pair)
+is None.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -25,10 +24,6 @@ except ModuleNotFoundError as missing:
 
 LEVEL = 0.95
 DIGITS = 12  # differences are settled to so many; below is what subtraction leaves behind
-
-WORDS = ("negligible", "small", "medium", "large")
-COHEN = (0.2, 0.5, 0.8)  # of d: Cohen 1988, Statistical Power Analysis for the Behavioral Sciences
-ROMANO = (0.147, 0.33, 0.474)  # of δ: Romano, Kromrey, Coraggio & Skowronek 2006
 
 Values = Sequence[float] | np.ndarray
 
@@ -83,33 +78,6 @@ class Summary:
             return cls(mean, None, n, None)
         half = float(scipy_stats.t.ppf((1 + LEVEL) / 2, n - 1)) * s / sqrt(n)
         return cls(mean, s, n, Interval(mean - half, mean + half).cut(range_))
-
-
-def wilson(successes: int, n: int) -> Interval:
-    """Wilson's interval of a proportion: all π with |p − π| ≤ z √(π(1 − π)/n), where p is
-    successes/n (Wilson 1927). It covers 95 % on average.
-
-    >>> [round(x, 3) for x in wilson(8, 10)]
-    [0.49, 0.943]
-    """
-    return _proportion(successes, n, "wilson")
-
-
-def exact(successes: int, n: int) -> Interval:
-    """Clopper and Pearson's interval of a proportion: all π that neither P(X ≥ k) nor P(X ≤ k),
-    X ~ Binomial(n, π), rejects at 2.5 % (1934). It covers at least 95 %, so it is wider.
-
-    >>> [round(x, 3) for x in exact(8, 10)]
-    [0.444, 0.975]
-    """
-    return _proportion(successes, n, "exact")
-
-
-def _proportion(successes: int, n: int, method: str) -> Interval:
-    if not 0 <= successes <= n or n == 0:
-        raise ValueError(f"{successes} successes of {n}; expected 0 ≤ successes ≤ n, n ≥ 1")
-    ci = scipy_stats.binomtest(successes, n).proportion_ci(LEVEL, method)
-    return Interval(float(ci.low), float(ci.high))
 
 
 @dataclass(frozen=True)
@@ -197,44 +165,18 @@ def cliffs_delta(a: Values, b: Values) -> float:
     return float((above - below) / (len(x) * len(y)))
 
 
-def cohens_d(a: Values, b: Values) -> float | None:
-    """Means apart, in spreads: d = (ā − b̄)/s, s² = ((m−1)s_a² + (n−1)s_b²)/(m + n − 2) (Cohen
-    1988). None where there is no spread to measure by; 0 where the means are one.
-
-    >>> cohens_d([2, 4, 6], [1, 3, 5])
-    0.5
-    """
-    x, y = _finite(a), _finite(b)
-    s_a, s_b, m, n = _sd(x) or 0.0, _sd(y) or 0.0, len(x), len(y)
-    pooled = sqrt(((m - 1) * s_a**2 + (n - 1) * s_b**2) / max(m + n - 2, 1))
-    return _apart(float(x.mean() - y.mean()), pooled)
-
-
 def paired_d(a: Values, b: Values) -> float | None:
-    """Cohen's d of pairs: d_z = d̄/s_d over the differences by seed. With seeds that rise and
-    fall together it is larger than d.
+    """Cohen's d of pairs: d_z = d̄/s_d over the differences by seed. None where
+    all differences are the same but not 0.
 
     >>> round(paired_d([2, 4, 7], [1, 3, 5]), 4)
     2.3094
     """
     d = differences(a, b)
-    return _apart(float(d.mean()), _sd(d) or 0.0)
-
-
-def _apart(gap: float, spread: float) -> float | None:
-    if spread == 0:
-        return 0.0 if gap == 0 else None
-    return gap / spread
-
-
-def size(effect: float, marks: tuple[float, float, float] = COHEN) -> str:
-    """The word for an effect, by its magnitude: below the first mark negligible, then small,
-    medium, large. COHEN are the marks of d, ROMANO those of δ.
-
-    >>> size(-0.5), size(0.1), size(0.4, ROMANO)
-    ('medium', 'negligible', 'medium')
-    """
-    return WORDS[bisect_right(marks, abs(effect))]
+    mean, sd = float(d.mean()), _sd(d)
+    if not sd:
+        return 0.0 if mean == 0 else None
+    return mean / sd
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:

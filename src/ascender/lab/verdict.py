@@ -40,8 +40,8 @@ def verdict(interval: Interval | None, p: float | None, rule: DecisionRule) -> V
 
         win    l > 0, h ≥ δ and p < α        loss   h < 0, l ≤ −δ and p < α        tie    otherwise
 
-    A tie is no proof of sameness (`equivalent` is one). b against a gets the opposite verdict.
-    Without an interval or a test there is no winner.
+    A tie does not show equivalence. b against a gets the opposite verdict. Without an interval or
+    a test there is no winner.
 
     >>> rule = DecisionRule(smallest=0.01)
     >>> verdict(Interval(0.002, 0.03), 0.01, rule), verdict(Interval(0.002, 0.009), 0.01, rule)
@@ -74,16 +74,6 @@ def inferior(interval: Interval, margin: float, higher: bool = True) -> bool:
     (True, False)
     """
     return _turned(interval, higher).high < -margin
-
-
-def equivalent(interval: Interval, smallest: float) -> bool:
-    """Whether the two are the same for all that matters: −δ < l and h < δ. Two one-sided tests at
-    2.5 % (Schuirmann 1987).
-
-    >>> equivalent(Interval(-0.004, 0.003), 0.005), equivalent(Interval(-0.004, 0.01), 0.005)
-    (True, False)
-    """
-    return -smallest < interval.low and interval.high < smallest
 
 
 def _turned(interval: Interval, higher: bool) -> Interval:

@@ -40,7 +40,7 @@ TINTS = (0.25, 0.42, 0.58)  # of white, for what a variant is combined with
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """Colour, mark and line of one variant."""
 
     colour: str
@@ -48,11 +48,11 @@ class Look:
     line: Any
 
 
-def look(name: str) -> Look:
+def line_style(name: str) -> LineStyle:
     """The family gives the colour, what stands behind "+" its tint, mark and line.
 
-    >>> look("vanilla"), look("only-align").colour == RULES["align"]
-    (Look(colour='#000000', mark='o', line='-'), True)
+    >>> line_style("vanilla"), line_style("only-align").colour == RULES["align"]
+    (LineStyle(colour='#000000', mark='o', line='-'), True)
     """
     family, _, options = name.partition("+")
     colour = VARIANTS.get(family) or OTHERS[_number(family) % len(OTHERS)]
@@ -64,16 +64,16 @@ def look(name: str) -> Look:
     else:
         step = _number(family)
     if name == "vanilla":
-        return Look(colour, "o", "-")
-    return Look(colour, MARKS[step % len(MARKS)], LINES[step % len(LINES)])
+        return LineStyle(colour, "o", "-")
+    return LineStyle(colour, MARKS[step % len(MARKS)], LINES[step % len(LINES)])
 
 
-def looks(names: Sequence[str]) -> dict[str, Look]:
+def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
     """Of the variants of one figure: their colours, and marks with lines that differ without
     colour too. Only a mark may depend on what else is drawn."""
-    found: dict[str, Look] = {}
+    found: dict[str, LineStyle] = {}
     for name in names:
-        mine = look(name)
+        mine = line_style(name)
         marks = (*MARKS[MARKS.index(mine.mark) :], *MARKS) if mine.mark in MARKS else (mine.mark,)
         taken = {(other.mark, other.line) for other in found.values()}
         free = (mark for mark in marks if (mark, mine.line) not in taken)

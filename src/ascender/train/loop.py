@@ -25,7 +25,7 @@ import torch
 
 from ascender.common.files import NUMBER, Kind, write
 from ascender.core.schedule import Adaptive, LossWeights, set_lam
-from ascender.insight.limits.monitor import Thresholds, alarms, by_head, look_at_task
+from ascender.insight.limits.monitor import Thresholds, alarms, by_head, task_head_metrics
 from ascender.measure import memory
 from ascender.tasks import Batch, Task
 from ascender.train import checkpoint, record
@@ -131,7 +131,7 @@ class Trainer:
             self.plain.eval()(**self.task.inputs(batch), labels=batch.labels)
             self.flops = record.attention_flops(self.plain, self.task.inputs(batch[:1]))
         if self.limits is not None:
-            look_at_task(self.plain, self.task)
+            task_head_metrics(self.plain, self.task)
 
     def open(self, resume: bool) -> None:
         """The folder, and where the run stands in it."""
@@ -247,7 +247,7 @@ class Trainer:
         row = {"validation": found.row(), "omega": record.omegas(self.plain)}
         self.curve.append({"step": self.step, **row["validation"], "omega": row["omega"]})
         if self.limits is not None and self.main:
-            row["limits"] = look_at_task(self.plain, self.task)
+            row["limits"] = task_head_metrics(self.plain, self.task)
             for line in alarms(row["limits"], self.limits):
                 self.show.say(f"step {self.step}: {line}")
         return row

@@ -8,7 +8,7 @@ from ascender.insight.limits.callback import LimitsCallback
 from ascender.insight.limits.distance import Selection, selection
 from ascender.insight.limits.inputs import default_text, task_inputs, text_inputs
 from ascender.insight.limits.measure import Curve, Head, Measured, Slope, measure
-from ascender.insight.limits.monitor import Thresholds, alarms, guideline, look
+from ascender.insight.limits.monitor import Thresholds, alarms, guideline, head_metrics
 from ascender.insight.limits.sensitivity import jacobian, largest_entry, reweighted, spectral
 from ascender.insight.limits.support import (
     delta,
@@ -21,8 +21,30 @@ from ascender.insight.limits.support import (
 )
 
 __all__ = [
-    "Curve", "Head", "LimitsCallback", "Measured", "Selection", "Slope", "Thresholds", "alarms",
-    "default_text", "delta", "effective_support", "entropy", "envelope", "guideline", "half_range",
-    "jacobian", "largest_entry", "look", "measure", "outside", "reweighted", "selection",
-    "spectral", "task_inputs", "text_inputs", "tight",
+    "Curve",
+    "Head",
+    "LimitsCallback",
+    "Measured",
+    "Selection",
+    "Slope",
+    "Thresholds",
+    "alarms",
+    "default_text",
+    "delta",
+    "effective_support",
+    "entropy",
+    "envelope",
+    "guideline",
+    "half_range",
+    "head_metrics",
+    "jacobian",
+    "largest_entry",
+    "measure",
+    "outside",
+    "reweighted",
+    "selection",
+    "spectral",
+    "task_inputs",
+    "text_inputs",
+    "tight",
 ]  # fmt: skip

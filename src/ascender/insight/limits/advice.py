@@ -7,14 +7,14 @@ from statistics import fmean
 from ascender.insight.limits.distance import GUIDE
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.monitor import COOLEST
-from ascender.insight.limits.strings import ADVICE
+from ascender.insight.limits.strings import STRINGS
 from ascender.insight.limits.summary import growth, of
+from ascender.report.strings import Pair, joined
 
-Said = tuple[str, str]
 MOST = 0.5  # of the heads beyond the guideline, or of β: from here on something is advised
 
 
-def advice(measured: Measured) -> tuple[Said, Said]:
+def advice(measured: Measured) -> tuple[Pair, Pair]:
     """(seen, to do), each in English and Korean, of the model's own weights at the greatest
     length."""
     own = of(measured)
@@ -27,8 +27,7 @@ def advice(measured: Measured) -> tuple[Said, Said]:
         "wide": wide, "heads": len(here), "guide": GUIDE,
     }  # fmt: skip
     grows = ("", "") if beta is None else _said("grows", beta=f"{beta:.2f}")
-    seen = _said("seen", **numbers)
-    seen = seen[0] + grows[0] + ".", seen[1] + grows[1] + "."
+    seen = joined(_said("seen", **numbers), grows, (".", "."))
     cool = sorted({(r.layer, r.head) for r in own if r.temperature < COOLEST})
     if cool:
         layer, head = cool[0]
@@ -40,7 +39,7 @@ def advice(measured: Measured) -> tuple[Said, Said]:
     return seen, _wide(measured)
 
 
-def _wide(measured: Measured) -> Said:
+def _wide(measured: Measured) -> Pair:
     """The normaliser whose support grows least on the same scores, where others were measured."""
     names = dict.fromkeys(row.normalizer for row in measured.heads)
     found = {n: _beta(measured, n) for n in names if n != measured.own}
@@ -56,6 +55,5 @@ def _beta(measured: Measured, normalizer: str | None = None) -> float | None:
     return fmean(slopes.values()) if slopes else None
 
 
-def _said(key: str, /, **names: object) -> Said:
-    en, ko = ADVICE[key]
-    return en.format(**names), ko.format(**names)
+def _said(key: str, /, **names: object) -> Pair:
+    return STRINGS.pair(f"advice.{key}", **names)

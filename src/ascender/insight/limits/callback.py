@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 from transformers import TrainerCallback
 
-from ascender.insight.limits.monitor import Thresholds, alarms, by_head, look
+from ascender.insight.limits.monitor import Thresholds, alarms, by_head, head_metrics
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class LimitsCallback(TrainerCallback):
         model = given["model"]
         device = next(model.parameters()).device
         inputs = {n: t.to(device) if isinstance(t, Tensor) else t for n, t in self.inputs.items()}
-        found = look(model, inputs)
+        found = head_metrics(model, inputs)
         told = alarms(found, self.limits)
         self.history.append({"step": state.global_step, **found, "alarms": told})
         if state.is_world_process_zero:

@@ -5,7 +5,7 @@
     measured.curves     distance and separability against N, of the model's own weights
     measured.slopes     the Jacobian against T, at the greatest length
 
-Every number is a mean over the rows (queries) that were looked at: of each sequence those that see
+Every number is a mean over the rows (queries) that were measured: of each sequence those that see
 the most keys, evenly spread where many see as many; never padding. L is the number of keys that a
 row sees.
 """
@@ -41,7 +41,7 @@ from ascender.insight.limits.support import (
 )
 from ascender.nn.slot import Attention
 
-ROWS = 8  # queries of a sequence that are looked at, at most; no more than an eighth of them
+ROWS = 8  # queries of a sequence that are measured, at most; no more than an eighth of them
 FIXED = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SHARES = (0.02, 0.06, 0.125, 0.25, 0.5, 0.75)
 
@@ -135,7 +135,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Rows:
-    """The queries of a layer that are looked at; base and rest as they are in S."""
+    """The queries of a layer that are measured; base and rest as they are in S."""
 
     S: Tensor
     A: Tensor
@@ -168,7 +168,7 @@ def measure(
         _, layers = capture(model, **inputs[length])
         where = [layer.name for layer in layers]
         for at, (layer, real) in enumerate(zip(layers, rows_of(layers), strict=True)):
-            seen = looked_at(layer, real, min(rows, max(1, length // 8)))
+            seen = measured_rows(layer, real, min(rows, max(1, length // 8)))
             place: dict[str, Any] = {"length": length, "layer": at}
             for normalizer in names:
                 for h, found, picked in _heads(seen, normalizer, own):
@@ -186,7 +186,7 @@ def own_normalizer(model: nn.Module) -> str:
     return next((m.normalizer.name for m in ours), "softmax")
 
 
-def looked_at(layer: Layer, real: Tensor, rows: int = ROWS) -> Rows:
+def measured_rows(layer: Layer, real: Tensor, rows: int = ROWS) -> Rows:
     """Of each sequence the real rows (contribution.rows_of) that see the most keys, in float64."""
     which = _longest(layer.visible[:, 0].sum(-1) * real[:, 0], rows)
 

@@ -1,6 +1,6 @@
 """The limits while a model trains: a few numbers a head, and when to warn.
 
-found = look(model, inputs)            {"entropy": [[…], …], "support": …, …}: layers, heads
+found = head_metrics(model, inputs)            {"entropy": [[…], …], "support": …, …}: layers, heads
 for alarm in alarms(found): …
 """
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ascender.insight.capture import capture
 from ascender.insight.contribution import rows_of
 from ascender.insight.limits.distance import GUIDE, selection
-from ascender.insight.limits.measure import Head, looked_at, mean
+from ascender.insight.limits.measure import Head, mean, measured_rows
 from ascender.insight.limits.support import effective_support, entropy
 from ascender.insight.loading import fed
 from ascender.tasks import Task
@@ -30,7 +30,7 @@ class Thresholds:
     """When a head is warned of.
 
     share        exp(H)/L above this: it hardly selects
-    support      exp(H) below this: it looks at one key
+    support      exp(H) below this: it attends to one key
     separable    N_s/N at N = 0.06 L below this
     temperature  T below this
     """
@@ -46,14 +46,14 @@ class Thresholds:
                 raise ValueError(f"{name} = {value!r}; expected a number ≥ 0")
 
 
-def look(model: nn.Module, inputs: Mapping[str, Any], rows: int = 8) -> Numbers:
+def head_metrics(model: nn.Module, inputs: Mapping[str, Any], rows: int = 8) -> Numbers:
     """entropy H, support exp(H), share exp(H)/L, separable N_s/N at N = 0.06 L, and T, by layer and
     head: means over the rows that see the most."""
     _, layers = capture(model, **inputs)
     names = ("entropy", "support", "share", "separable", "temperature")
     found: Numbers = {name: [] for name in names}
     for layer, real in zip(layers, rows_of(layers), strict=True):
-        seen = looked_at(layer, real, rows)
+        seen = measured_rows(layer, real, rows)
         support = effective_support(seen.A)
         by_row = {"entropy": entropy(seen.A), "support": support, "share": support / seen.L}
         for name, t in by_row.items():
@@ -88,11 +88,11 @@ def alarms(
     return told
 
 
-def look_at_task(model: nn.Module, made: Task, n: int = 8) -> Numbers:
+def task_head_metrics(model: nn.Module, made: Task, n: int = 8) -> Numbers:
     """The first n validation examples of a task, always the same."""
     device = next(model.parameters()).device
     batch = next(iter(made.held("validation", n))).to(device)
-    return look(model, {**fed(made, batch), "labels": batch.labels})
+    return head_metrics(model, {**fed(made, batch), "labels": batch.labels})
 
 
 def by_head(found: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
@@ -107,7 +107,7 @@ def by_head(found: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
 
 CHECKS = (
     ("share", True, "spread over more than {edge} of their keys (exp(H)/L)"),
-    ("support", False, "look at fewer than {edge} keys (exp(H))"),
+    ("support", False, "attend to fewer than {edge} keys (exp(H))"),
     ("separable", False, "keep less than {edge} of N = 0.06 L keys separable (N_s/N)"),
     ("temperature", False, "have a temperature below {edge}"),
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
@@ -18,15 +17,6 @@ MEANS = (
     "keys", "entropy", "support", "share", "largest", "delta", "half_range", "tight",
     "tight_range", "outside", "separable", "critical", "distance", "bound",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Table:
-    """A heading for every column, and cells of text."""
-
-    name: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def summary(measured: Measured) -> dict[str, Any]:

@@ -1,15 +1,11 @@
-"""Summaries → tables of text, as Markdown, CSV or HTML."""
+"""Summaries → tables."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +14,9 @@ import numpy as np
 from ascender.common.files import write
 from ascender.insight.grouping import mean_interval
 from ascender.insight.limits.measure import Measured
-from ascender.insight.limits.summary import Table
-
-MARK = re.compile(r"(<!-- limits: (\S+) (\S+) -->\n)(.*?)(<!-- /limits -->)", re.S)
+from ascender.insight.limits.strings import STRINGS
+from ascender.report.blocks import fill_blocks
+from ascender.report.table import Table, csv_text, markdown
 
 
 def by_length(found: Mapping[str, Any]) -> Table:
@@ -36,7 +32,7 @@ def by_length(found: Mapping[str, Any]) -> Table:
          _n(r["separable"]), _n(r["distance"] / r["bound"]), _n(r["critical"]), _n(r["spectral"]))
         for r in rows
     ]  # fmt: skip
-    return Table("lengths", columns, tuple(cells))
+    return _table("lengths", columns, cells)
 
 
 def by_normalizer(found: Mapping[str, Any]) -> Table:
@@ -61,7 +57,7 @@ def by_normalizer(found: Mapping[str, Any]) -> Table:
             _percent(last["outside"]), _n(last["separable"]), _n(last["critical"]),
             _n(last["spectral"]), _n(last["entry"]),
         ))  # fmt: skip
-    return Table("normalizers", columns, tuple(cells))
+    return _table("normalizers", columns, cells)
 
 
 def by_selection(found: Mapping[str, Any]) -> Table:
@@ -81,7 +77,7 @@ def by_selection(found: Mapping[str, Any]) -> Table:
             _n(rows[n][what]) if n in rows else "–"
             for n in ends for what in ("mass", "distance", "bound", "separable")
         )))  # fmt: skip
-    return Table("selection", columns, tuple(cells))
+    return _table("selection", columns, cells)
 
 
 def by_temperature(found: Mapping[str, Any]) -> Table:
@@ -95,7 +91,7 @@ def by_temperature(found: Mapping[str, Any]) -> Table:
          _n(cell[names[0], T]["entry"]))
         for T in temperatures
     ]  # fmt: skip
-    return Table("temperature", columns, tuple(rows))
+    return _table("temperature", columns, rows)
 
 
 def brief(found: Mapping[str, Any]) -> Table:
@@ -106,7 +102,7 @@ def brief(found: Mapping[str, Any]) -> Table:
             "support", "share", "largest", "separable", "spectral")))
         for r in found["rows"] if r["normalizer"] == found["own"]
     ]  # fmt: skip
-    return Table("lengths", columns, tuple(cells))
+    return _table("lengths", columns, cells)
 
 
 TABLES = {
@@ -126,7 +122,7 @@ def side_by_side(one: Mapping[str, Any], two: Mapping[str, Any]) -> Table:
         (str(n), *(_n(m[n][what]) for what in ("support", "share", "separable") for m in by))
         for n in sorted(set(by[0]) & set(by[1]))
     ]
-    return Table("compare", columns, tuple(rows))
+    return _table("compare", columns, rows)
 
 
 def over_seeds(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Table:
@@ -157,59 +153,42 @@ def over_seeds(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> 
         for length in own[0][0]
     ]  # fmt: skip
     beta = cells(*([pair[i] for pair in growth] for i in (0, 1)))
-    return Table("seeds", columns, (*rows, ("β of exp(H) ∝ L^β", n, *beta, "–", "–", "–")))
-
-
-def markdown(table: Table) -> str:
-    """Names on the left, numbers on the right; | inside a cell is escaped."""
-    rule = (":---", *("---:",) * (len(table.columns) - 1))
-    lines = [tuple(c.replace("|", "\\|") for c in row) for row in (table.columns, *table.rows)]
-    lines.insert(1, rule)
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def html(table: Table) -> str:
-    head = "".join(f"<th>{escape(c)}</th>" for c in table.columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in table.rows
-    )
-    return (
-        f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    return _table("seeds", columns, (*rows, ("β of exp(H) ∝ L^β", n, *beta, "–", "–", "–")))
 
 
 def heads_csv(measured: Sequence[Measured]) -> str:
     """Every head of every model, a line each."""
-    file = io.StringIO()
     rows = [{"model": m.name, **asdict(row)} for m in measured for row in m.heads]
-    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()
+    return csv_text(list(rows[0]), [list(row.values()) for row in rows])
 
 
-def filled(text: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
-    """A document with its tables written anew. Between <!-- limits: NAME TABLE --> and
-    <!-- /limits --> stands a table of the file NAME.json that --out wrote as limits.json, or with
-    `compare` and `verdict` what it says of two models; `seeds` is of all files NAME, with a *."""
+def fill_tables(text: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
+    """A document with its blocks <!-- limits: NAME TABLE --> up to date. NAME is a file NAME.json
+    that --out wrote as limits.json, TABLE one of its tables, or of two models `compare` and
+    `verdict`; `seeds` is of all files that NAME matches, with a *."""
 
-    def put(mark: re.Match[str]) -> str:
-        found = [kept[name] for name in sorted(kept) if fnmatchcase(name, mark[2])]
+    def content(name: str) -> str:
+        pattern, table = name.split()
+        found = [kept[file] for file in sorted(kept) if fnmatchcase(file, pattern)]
         if not found:
-            raise ValueError(f"no {mark[2]}.json for a table; there is {', '.join(sorted(kept))}")
-        return mark[1] + _marked(found, mark[3]) + mark[5]
+            raise ValueError(f"no {pattern}.json for a table; there is {', '.join(sorted(kept))}")
+        return _content(found, table)
 
-    return MARK.sub(put, text)
+    return fill_blocks(text, "limits", content)
 
 
 def rewrite(page: Path, folder: Path | None = None) -> Path:
-    """The tables of a page from the files of a folder; by default that of its name beside it."""
+    """Fill the tables of a page from the files of a folder; by default that of its name."""
     files = sorted((folder or page.with_suffix("")).glob("*.json"))
     kept = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
-    return write(page, filled(page.read_text(encoding="utf-8"), kept))
+    return write(page, fill_tables(page.read_text(encoding="utf-8"), kept))
 
 
-def _marked(files: Sequence[Mapping[str, Any]], table: str) -> str:
+def _table(name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    return Table.of_text(name, columns, rows, STRINGS.get(f"title.{name}", ("", "")))
+
+
+def _content(files: Sequence[Mapping[str, Any]], table: str) -> str:
     found = files[0]
     if table == "seeds":
         return markdown(over_seeds([tuple(file["models"]) for file in files]))

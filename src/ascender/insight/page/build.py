@@ -11,7 +11,8 @@ from typing import Any
 
 from ascender.common.files import write
 from ascender.insight.page.pack import Blobs
-from ascender.insight.page.strings import SHORTCUTS, words
+from ascender.insight.page.strings import SHORTCUTS, STRINGS
+from ascender.report.page import environment
 from ascender.report.palette import TERMS
 
 HERE = Path(__file__).parent
@@ -38,24 +39,16 @@ class Page:
 
 
 def page(models: Sequence[dict[str, Any]], blobs: Blobs, lang: str = "en") -> Page:
-    """One model, or several side by side, as looking.look gives them."""
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-        from markupsafe import Markup
-    except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError(
-            f'pages need {missing.name}; expected: pip install "ascender-attention[view]"'
-        ) from None
-    w = words(lang)
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+    """One model, or several side by side, as collect_page_data gives them."""
+    templates = environment(HERE, "view")
+    from markupsafe import Markup
+
+    w = STRINGS.texts(lang)
     static = {name: (HERE / "static" / name).read_text(encoding="utf-8") for name in SCRIPTS}
     css = (HERE / "static" / "page.css").read_text(encoding="utf-8")
     tokens = models[0]["tokens"]
     return Page(
-        environment.get_template("template.html.j2").render(
+        templates.get_template("template.html.j2").render(
             lang=lang, w=w, title=" | ".join(model["name"] for model in models),
             facts=_facts(models, w), shortcuts=SHORTCUTS,
             apart=not any(token.startswith(" ") for token in tokens), css=Markup(css),

@@ -1,11 +1,10 @@
-"""What the page says, in English and Korean."""
+"""The strings of the page of `ascender view`, in English and Korean."""
 
 from __future__ import annotations
 
-LANGUAGES = ("en", "ko")
+from ascender.report.strings import Pair, Strings
 
-# word: (English, Korean)
-WORDS: dict[str, tuple[str, str]] = {
+TEXTS: dict[str, Pair] = {
     "matrix": ("Matrix", "행렬"),
     "row": ("Row", "행"),
     "flock": ("Flock", "무리"),
@@ -46,12 +45,12 @@ WORDS: dict[str, tuple[str, str]] = {
     "linear": ("linear", "선형"),
     "rows_are": ("Rows", "행"),
     "bars_show": ("Scores", "점수"),
-    "as_they_are": ("as they are", "그대로"),
-    "centred": ("less their mean", "평균을 뺀 값"),
-    "thumbs_show": ("Small ones", "작은 그림"),
+    "as_they_are": ("raw", "그대로"),
+    "centred": ("minus the mean", "평균을 뺀 값"),
+    "thumbs_show": ("Thumbnails", "작은 그림"),
     "keys_shown": ("Strongest keys", "가장 강한 키"),
     "every": ("all", "전부"),
-    "visible": ("sees", "보이는 키"),
+    "visible": ("visible keys", "보이는 키"),
     "entropy": ("entropy", "엔트로피"),
     "neighbours": ("neighbours", "이웃"),
     "gate_align": ("γ alignment", "γ 정렬"),
@@ -64,7 +63,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "no": ("no", "아니요"),
     "pinned": ("pinned", "고정"),
     "hover": (
-        "Point at a cell for its numbers; click to pin it.",
+        "Hover over a cell for its numbers; click to pin it.",
         "칸을 가리키면 수치가 보이고, 누르면 고정됩니다.",
     ),
     "head_at": ("Layer {l}, head {h}: click to choose it.", "층 {l}, 헤드 {h}: 누르면 선택됩니다."),
@@ -80,16 +79,16 @@ WORDS: dict[str, tuple[str, str]] = {
     "crowd": ("density ρ", "밀도 ρ"),
     "names": ("names", "이름"),
     "plane": (
-        "the plane holds {share}% of the variance of z over all layers",
-        "이 평면은 모든 층의 z 분산 중 {share}%를 담습니다",
+        "the plane shows {share}% of the variance of z over all layers",
+        "이 평면은 모든 층의 z 분산 중 {share}%를 나타냅니다",
     ),
     "turned": (
-        "arrows hold {share}% of the headings u",
-        "화살표는 방향 u의 {share}%를 담습니다",
+        "arrows show {share}% of the headings u",
+        "화살표는 방향 u의 {share}%를 나타냅니다",
     ),
     "group": ("group", "그룹"),
     "order": ("Order", "순서"),
-    "as_they_come": ("as they come", "나온 순서"),
+    "as_they_come": ("original order", "원래 순서"),
     "by_group": ("by group", "그룹별"),
     "picture": ("picture", "그림"),
     "weights_of": ("weights of token {i}", "토큰 {i}의 가중치"),
@@ -101,14 +100,14 @@ WORDS: dict[str, tuple[str, str]] = {
     "where": ("Where", "범위"),
     "everywhere": ("in every layer", "모든 층"),
     "here_alone": ("in this head alone", "이 헤드만"),
-    "as_is": ("as it is", "그대로"),
+    "as_is": ("unchanged", "그대로"),
     "no_align": ("without alignment", "정렬 없이"),
     "no_sep": ("without separation", "분리 없이"),
     "no_coh": ("without cohesion", "응집 없이"),
     "no_all": ("without the rules", "규칙 없이"),
     "change": ("change", "변화"),
-    "says": ("The model says", "모델의 출력"),
-    "whole": ("of the whole", "(전체)"),
+    "says": ("Model output", "모델의 출력"),
+    "whole": ("(whole input)", "(전체)"),
     "after_token": ("after {i} “{token}”", "({i}번 “{token}” 다음)"),
     "at_token": ("at {i} “{token}”", "({i}번 “{token}”)"),
     "meant": ("True", "정답"),
@@ -116,26 +115,26 @@ WORDS: dict[str, tuple[str, str]] = {
     "states": ("Last states", "마지막 상태"),
     "moved_states": ("moved by ‖h′ − h‖ / ‖h‖ =", "이동 ‖h′ − h‖ / ‖h‖ ="),
     "kl_tokens": (
-        "KL of what is said with the rule from what is said without it, by token",
-        "규칙을 껐을 때 출력의 KL, 토큰별",
+        "KL divergence between the outputs with and without the rule, by token",
+        "규칙이 있을 때와 없을 때 출력의 KL 발산, 토큰별",
     ),
-    "moved_tokens": ("How far each token's last state moves", "토큰별 마지막 상태의 이동"),
+    "moved_tokens": ("Change of each token's last state", "토큰별 마지막 상태의 변화"),
     "most": ("most", "최대"),
     "moved_heads": (
         "Share of attention moved, by layer and head (rule muted everywhere)",
         "이동한 어텐션의 비율, 층과 헤드별 (고른 규칙을 모든 층에서 끔)",
     ),
     "everywhere_note": (
-        "Another pass of the model with the rule muted in every layer.",
+        "The model was run again with the rule muted in every layer.",
         "모든 층에서 규칙을 끄고 모델을 다시 실행한 결과입니다.",
     ),
     "alone_note": (
-        "The rule's term is left out of this head's scores; what the head is given stays as it is.",
+        "The rule's term is left out of this head's scores only; the head's input is unchanged.",
         "이 헤드의 점수에서만 규칙의 항을 뺐고, 헤드의 입력은 그대로입니다.",
     ),
     "too_many_note": (
-        "Too many tokens to carry the weights of the muted passes: shown is the rule left out of "
-        "this head alone. The output and the shares below are of whole passes.",
+        "Too many tokens to store the weights of the muted runs: here the rule is left out of this "
+        "head only. The output and the shares below are of complete runs.",
         "토큰이 많아 규칙을 끈 실행의 가중치를 모두 담지 못했습니다. 여기서는 이 헤드에서만 "
         "규칙을 뺐습니다. 출력과 아래 비율은 전체 실행의 값입니다.",
     ),
@@ -149,18 +148,18 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "first": ("The first {kept} of {of} tokens.", "{of}개 토큰 중 앞의 {kept}개입니다."),
     "cut": (
-        "The first {kept} of {of} tokens: the model has no places for more.",
+        "The first {kept} of {of} tokens: the model has no positions for more.",
         "{of}개 토큰 중 앞의 {kept}개: 모델이 더 읽을 수 없습니다.",
     ),
     "pooled": (
         "{of} tokens are pooled into {blocks} blocks of {size}: scores are means over the pairs of "
-        "two blocks that see each other, weights are what a block gives to a block.",
+        "blocks that see each other, weights are the attention from block to block.",
         "토큰 {of}개를 {size}개씩 {blocks}개 묶음으로 합쳤습니다. 점수는 서로 보이는 쌍의 "
         "평균이고, 가중치는 묶음이 묶음에 주는 양입니다.",
     ),
     "skipped": (
-        "{n} attentions are not over these tokens alone (cross-attention) and are left out.",
-        "이 토큰들끼리의 어텐션이 아닌 {n}개(교차 어텐션)는 뺐습니다.",
+        "{n} cross-attentions are left out: their keys are not these tokens.",
+        "교차 어텐션 {n}개는 뺐습니다. 키가 이 토큰들이 아니기 때문입니다.",
     ),
     "plain": (
         "{kind} has no rules: base, other and weights are shown.",
@@ -173,8 +172,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "about_matrix": (
         "Rows are queries i, columns are keys j. The terms add up to the sum. The sum divided by "
         "the head's temperature τ is the total, and the softmax of the total is the weights. All "
-        "terms share one diverging scale, so that they compare; grey is what a row may not see. "
-        "The small pictures are the means of larger cells.",
+        "terms share one diverging scale, so they can be compared; grey cells are masked. "
+        "Thumbnails show means over larger cells.",
         "행은 쿼리 i, 열은 키 j입니다. 항을 더하면 합이고, 합을 헤드의 온도 τ로 나누면 총점이며, "
         "총점의 소프트맥스가 가중치입니다. "
         "모든 항이 같은 발산 척도를 쓰므로 서로 비교할 수 있습니다. 회색은 볼 수 없는 칸입니다. "
@@ -224,21 +223,16 @@ WORDS: dict[str, tuple[str, str]] = {
     "key_view": ("view", "보기"),
     "key_row": ("token i", "토큰 i"),
     "key_col": ("key j, pinned", "키 j, 고정"),
-    "key_free": ("let go of the pin", "고정 해제"),
+    "key_free": ("unpin", "고정 해제"),
     "key_play": ("play the layers (Flock)", "층 재생 (무리)"),
     "key_theme": ("light or dark", "밝게 또는 어둡게"),
-    "key_help": ("these keys", "이 단축키"),
+    "key_help": ("show these keys", "단축키 보기"),
 }  # fmt: skip
+
+STRINGS = Strings(TEXTS)
 
 SHORTCUTS = (
     (("←", "→"), "key_head"), (("↑", "↓"), "key_layer"), (("1", "2", "3", "4"), "key_view"),
     (("[", "]"), "key_row"), ((",", "."), "key_col"), (("Esc",), "key_free"),
     (("␣",), "key_play"), (("t",), "key_theme"), (("?",), "key_help"),
 )  # fmt: skip
-
-
-def words(lang: str) -> dict[str, str]:
-    """All of them in one language."""
-    if lang not in LANGUAGES:
-        raise ValueError(f"unknown language {lang!r}; expected one of {', '.join(LANGUAGES)}")
-    return {word: pair[LANGUAGES.index(lang)] for word, pair in WORDS.items()}

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from ascender.core.rules import RULES
-from ascender.lab.reports.model_insight import Measured
-from ascender.lab.reports.strings import ADVICE, AXES
-from ascender.lab.reports.tables import number
+from ascender.lab.reports.cells import number
+from ascender.lab.reports.model_insight import ModelInsight
+from ascender.lab.reports.strings import STRINGS
+from ascender.report.strings import Pair, joined, listed
 
-Said = tuple[str, str]
 QUIET = 0.02  # of the attention: a rule that moves less is hardly there
 
 
-def advice(found: Sequence[Measured], model: str) -> tuple[Said, Said]:
+def advice(found: Sequence[ModelInsight], model: str) -> tuple[Pair, Pair]:
     """(seen, to do), each in English and Korean, of the first of `found`; `model` is the name of
     its first seed."""
     first = found[0]
@@ -27,25 +27,23 @@ def advice(found: Sequence[Measured], model: str) -> tuple[Said, Said]:
     loudest = max(means, key=lambda rule: means[rule])
     layer = int(moved[loudest].argmax())
     seen = _said(
-        "seen", rule=AXES[loudest], share=f"{means[loudest]:.1%}", layer=layer,
+        "seen", rule=_name(loudest), share=f"{means[loudest]:.1%}", layer=layer,
         most=f"{moved[loudest][layer]:.1%}",
     )  # fmt: skip
     muted = _muted(first)
-    seen = seen[0] + muted[0] + ".", seen[1] + muted[1] + "."
+    seen = joined(seen, muted, (".", "."))
     own = np.array(first.found[0]["moved"])[..., RULES.index(loudest)]
     at = {"layer": int(own.max(1).argmax()), "head": int(own[own.max(1).argmax()].argmax())}
-    do = _said("look", model=model, rule=AXES[loudest], **at)
+    do = _said("look", model=model, rule=_name(loudest), **at)
     quiet = [rule for rule in RULES if moved[rule].max() < QUIET]
     if quiet and len(quiet) < len(RULES):
-        names = ([AXES[rule][i] for rule in quiet] for i in (0, 1))
-        en, ko = (", ".join(some) for some in names)
-        try_ = " ".join(f"--variant no-{rule}" for rule in quiet)
-        more = _said("quiet", rules=(en, ko), share=f"{QUIET:.0%}", variants=try_)
-        do = do[0] + more[0], do[1] + more[1]
-    return seen, (do[0] + ".", do[1] + ".")
+        rules = listed([_name(rule) for rule in quiet])
+        variants = " ".join(f"--variant no-{rule}" for rule in quiet)
+        do = joined(do, _said("quiet", rules=rules, share=f"{QUIET:.0%}", variants=variants))
+    return seen, joined(do, (".", "."))
 
 
-def _muted(m: Measured) -> Said:
+def _muted(m: ModelInsight) -> Pair:
     """What muting each rule does to the score, where there is one."""
     if not all("score" in f for f in m.found):
         return "", ""
@@ -53,13 +51,11 @@ def _muted(m: Measured) -> Said:
         rule: float(np.mean([f["score"][rule] - f["score"][""] for f in m.found]))
         for rule in RULES
     }  # fmt: skip
-    en, ko = (
-        ", ".join(f"{AXES[rule][i]} {number(x, True)}" for rule, x in lost.items()) for i in (0, 1)
-    )
-    return _said("muted", scores=(en, ko))
+    scores = [joined(_name(rule), (f" {number(x, True)}",) * 2) for rule, x in lost.items()]
+    return _said("muted", scores=listed(scores))
 
 
-def _groups(m: Measured) -> Said:
+def _groups(m: ModelInsight) -> Pair:
     """Which source finds the groups best."""
     found = {
         name: (np.mean([g["nmi"][0] for g in of]), np.mean([g["chance"][0] for g in of]))
@@ -69,14 +65,13 @@ def _groups(m: Measured) -> Said:
         return _said("nothing", variant=m.variant)
     of, layer = max(found, key=lambda name: found[name][0])
     nmi, chance = found[of, layer]
-    return _said("groups", source=AXES[f"of_{of}"], layer=layer, nmi=f"{nmi:.2f}",
+    return _said("groups", source=_name(f"of_{of}"), layer=layer, nmi=f"{nmi:.2f}",
                  chance=f"{chance:.2f}")  # fmt: skip
 
 
-def _said(key: str, /, **names: object) -> Said:
-    """A pair among the names is one of (English, Korean) too."""
-    en, ko = (
-        ADVICE[key][i].format(**{k: v[i] if isinstance(v, tuple) else v for k, v in names.items()})
-        for i in (0, 1)
-    )
-    return en, ko
+def _said(key: str, /, **fields: object) -> Pair:
+    return STRINGS.pair(f"advice.{key}", **fields)
+
+
+def _name(term: str) -> Pair:
+    return STRINGS.pair(f"axis.{term}")

@@ -13,8 +13,8 @@ from ascender.core.combine import Parts
 from ascender.core.rules import RULES
 from ascender.insight import load
 from ascender.lab.judge import Record
-from ascender.lab.reports.drawing import PAGE, Words
 from ascender.lab.reports.suite_results import SuiteResults, omega
+from ascender.report.figure import PAGE, Label
 from ascender.train.run import Run
 
 if TYPE_CHECKING:
@@ -41,20 +41,20 @@ class Maps:
     tokens: tuple[str, ...]
 
 
-def maps(study: SuiteResults, data_dir: str | None = None) -> Maps:
-    """Of the first trial with rules whose model is here; the first test example."""
-    name, records = study.ruled(), study.source.records
+def maps(results: SuiteResults, data_dir: str | None = None) -> Maps:
+    """Condition the first trial with rules whose model is here; the first test example."""
+    name, records = results.ruled(), results.source.records
     chosen = [r for r in records if r["run"]["variant"] == name and omega(r)]
-    here = [r for r in chosen if study.source.model(r["key"]).is_dir()]
+    here = [r for r in chosen if results.source.model(r["key"]).is_dir()]
     if not here:
         raise FileNotFoundError("no folder of a model")
-    return _taken_apart(here[0], study, data_dir)
+    return _taken_apart(here[0], results, data_dir)
 
 
-def _taken_apart(record: Record, study: SuiteResults, data_dir: str | None) -> Maps:
+def _taken_apart(record: Record, results: SuiteResults, data_dir: str | None) -> Maps:
     run = Run(**record["run"])
     task = run.make_task(data_dir)
-    model = load(study.source.model(record["key"]), say=lambda line: None).model
+    model = load(results.source.model(record["key"]), say=lambda line: None).model
     batch = next(iter(task.held("test", 1)))
     with torch.no_grad():
         found = model(**task.inputs(batch), labels=batch.labels, output_parts=True)
@@ -86,7 +86,7 @@ def _tokens(tokenizer: Any, ids: Tensor | None, n: int) -> tuple[str, ...]:
     return tuple(str(tokenizer.decode([i])).replace(" ", "␣") for i in ids[0, :n].tolist())
 
 
-def draw(found: Maps, say: Words) -> Figure:
+def draw(found: Maps, say: Label) -> Figure:
     """Three terms above, one and the sum and the weights below."""
     from matplotlib.figure import Figure
 

@@ -1,71 +1,94 @@
-"""The reports of a bundle's suites, and a page that leads to them."""
+"""The report of a bundle: one of each suite, its claims, and a page that leads to them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from ascender.common.files import write
-from ascender.lab.reports import strings as words
-from ascender.lab.reports.opening import main_figure, of_claims
-from ascender.lab.reports.page import inline, template
-from ascender.lab.reports.suite_results import SuiteResults
-from ascender.lab.reports.table import Table, as_html
+from ascender.lab.bundle import CLAIMS, claimed, inside
+from ascender.lab.reports.claims import claims
+from ascender.lab.reports.opening import claims_sentence, main_figure, sentence
+from ascender.lab.reports.source import NoTrial, read
+from ascender.lab.reports.strings import STRINGS
+from ascender.lab.reports.suite_report import all_tables, table_files, write_suite_report
+from ascender.lab.reports.suite_results import DRAWS, SuiteResults
+from ascender.report.page import Block, Page, PageFigure, Paragraph, Section, render
+from ascender.report.strings import Pair
+from ascender.report.table import Table
 
-TEMPLATE = "several.html.j2"
+
+def bundle_report(
+    folder: Path, out: Path, lang: str = "en", data_dir: str | None = None, draws: int = DRAWS,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[Path]:  # fmt: skip
+    """Write the reports of all suites with a finished trial, the claims, and the page; the files
+    written, the page last."""
+    suite_results = read_suites(folder, draws, say)
+    paths, verdicts = [], {}
+    for i, (name, results) in enumerate(suite_results.items()):
+        say(f"report {i + 1} of {len(suite_results)}: {name}, {len(results.records)} trials")
+        tables = all_tables(results)
+        verdicts[name] = sentence(results, tables)
+        paths += write_suite_report(results, tables, out / name, lang, data_dir)
+    _, stated = claimed(folder)
+    judged = claims(stated, suite_results) if stated else None
+    if judged:
+        paths.append(write(out / CLAIMS, (folder / CLAIMS).read_text(encoding="utf-8")))
+        paths += table_files(judged, out, lang)
+    figure = _main_figure(suite_results, verdicts, judged, out)
+    text = bundle_page(suite_results, verdicts, judged, lang, figure)
+    return [*paths, write(out / "index.html", text)]
 
 
-def overview(
-    studies: Mapping[str, SuiteResults], verdicts: Mapping[str, tuple[str, str]],
-    judged: Table | None,
-    lang: str, figure: str = "",
+def read_suites(
+    folder: Path, draws: int = DRAWS, say: Callable[[str], None] = warnings.warn
+) -> dict[str, SuiteResults]:
+    """The suites of a bundle's folder that have a finished trial, by name."""
+    suite_results = {}
+    for place in inside(folder):
+        try:
+            results = SuiteResults.of(read(place, None, say), draws)
+        except NoTrial:
+            continue
+        suite_results[results.sheet.name] = results
+    if not suite_results:
+        raise ValueError(f"no finished trial in {folder}")
+    return suite_results
+
+
+def bundle_page(
+    suite_results: Mapping[str, SuiteResults], verdicts: Mapping[str, Pair], judged: Table | None,
+    lang: str, figure: PageFigure | None = None,
 ) -> str:  # fmt: skip
-    """What came out of the claims, with a figure (SVG); then a row a suite: its claim, its verdict
-    and how far it is."""
-    both = words.langs(lang)
-    rows: list[dict[str, Any]] = []
-    for name, study in studies.items():
-        sheet, said = study.sheet, verdicts[name]
-        claims = [sheet.claim_ko or sheet.claim if one == "ko" else sheet.claim for one in both]
-        rows.append({
-            "name": name, "claims": list(dict.fromkeys(claims)),
-            "done": len(study.records), "all": len(sheet.trials) or len(study.records),
-            "verdict": [said[one == "ko"] for one in both],
-        })  # fmt: skip
-    named = {name: [words.pick(pair, one) for one in both] for name, pair in words.PAGE.items()}
-    top: dict[str, Any] = {}
-    if judged is not None:
-        opens = of_claims(judged)
-        top = {
-            "verdict": [opens[one == "ko"] for one in both], "figure": figure,
-            "claims": as_html(judged, both, lambda key: 0),
-            "title": [judged.title(one) for one in both],
-            "note": [judged.note(one) for one in both],
-        }  # fmt: skip
-    return template(TEMPLATE).render(langs=both, say=named, rows=rows, top=top)
+    """The claims with a figure, then a section a suite: its verdict, its claim and how many of its
+    trials are finished."""
+    sections = [] if judged is None else [Section(("", ""), (judged,))]
+    for name, results in suite_results.items():
+        sheet, done = results.sheet, len(results.records)
+        trials = STRINGS.pair("page.trials_done", n=done, all=len(sheet.trials) or done)
+        blocks: tuple[Block, ...] = (
+            Paragraph(verdicts[name]),
+            Paragraph((sheet.claim, sheet.claim_ko or sheet.claim), "soft", STRINGS["page.claim"]),
+            Paragraph(trials, "soft"),
+        )
+        sections.append(Section((name, name), blocks, href=f"{name}/index.html"))
+    heading = ("ASCender", "ASCender") if judged is None else claims_sentence(judged)
+    shown = () if figure is None else (figure,)
+    return render(Page("ASCender", heading, shown, tuple(sections)), lang)
 
 
-def keep(
-    studies: Mapping[str, SuiteResults], verdicts: Mapping[str, tuple[str, str]],
-    judged: Table | None,
-    out: Path, lang: str,
-) -> Path:  # fmt: skip
-    """With the main figure of the first suite that a claim names."""
-    figure = _figure(studies, verdicts, judged, out)
-    return write(out / "index.html", overview(studies, verdicts, judged, lang, figure))
-
-
-def _figure(
-    studies: Mapping[str, SuiteResults], verdicts: Mapping[str, tuple[str, str]],
-    judged: Table | None,
+def _main_figure(
+    suite_results: Mapping[str, SuiteResults], verdicts: Mapping[str, Pair], judged: Table | None,
     out: Path,
-) -> str:  # fmt: skip
-    asked = [row[judged.columns.index("suite")].text for row in judged.rows] if judged else []
-    for name in (name for name in asked if name in studies):
+) -> PageFigure | None:  # fmt: skip
+    """The main figure of the first suite that a claim names."""
+    names = [cell.text for cell in judged.column("suite")] if judged else []
+    for name in (name for name in names if name in suite_results):
         folder = out / name / "figures"
-        main = main_figure([path.stem for path in folder.glob("*.svg")], studies[name])
+        main = main_figure([path.stem for path in folder.glob("*.svg")], suite_results[name])
         if main is not None:
             svg = (folder / f"{main}.svg").read_text(encoding="utf-8")
-            return inline(svg, "main", verdicts[name][0])
-    return ""
+            return PageFigure(main, svg, verdicts[name])
+    return None

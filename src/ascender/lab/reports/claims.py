@@ -14,15 +14,16 @@ from typing import Literal, NamedTuple
 
 from ascender.common.validate import lookup
 from ascender.lab.bundle import Claim
-from ascender.lab.judge import Cell as Of
+from ascender.lab.judge import Condition
+from ascender.lab.reports.cells import lab_table, number, p_value, verdict_cell
 from ascender.lab.reports.model_insight import agreements, grouping, measured
 from ascender.lab.reports.non_inferiority import inferiority
-from ascender.lab.reports.strings import VERDICTS
+from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_results import SuiteResults
-from ascender.lab.reports.table import Cell, Table
-from ascender.lab.reports.tables import FLOPS, number, p_value
+from ascender.lab.reports.tables import FLOPS
 from ascender.lab.stats import holm, paired
 from ascender.lab.verdict import verdict
+from ascender.report.table import Cell, Table
 from ascender.train import variant
 
 RULED = "ascender"
@@ -42,9 +43,9 @@ def _finding(holds: bool | None, why: str, why_ko: str) -> Finding:
     )
 
 
-def wins(study: SuiteResults) -> Finding:
+def wins(results: SuiteResults) -> Finding:
     """More tasks won than not, and none lost."""
-    by = {word: _tasks(study, RULED, word) for word in ("win", "tie", "loss")}
+    by = {word: _tasks(results, RULED, word) for word in ("win", "tie", "loss")}
     counts = {word: len(tasks) for word, tasks in by.items()}
     n = sum(counts.values())
     named, named_ko = (
@@ -59,12 +60,12 @@ def wins(study: SuiteResults) -> Finding:
     )
 
 
-def gain(study: SuiteResults, at_least: float) -> Finding:
+def gain(results: SuiteResults, at_least: float) -> Finding:
     """Some task won by at least so much, in the points of its score."""
     found = [
         (c.by_seed.mean, task, c.verdict)
-        for (task, v), c in study.judged.items()
-        if v == RULED and _higher(study, task)
+        for (task, v), c in results.judged.items()
+        if v == RULED and _higher(results, task)
     ]
     if not found:
         return _finding(None, "no scores of which more is better", "높을수록 좋은 점수가 없다")
@@ -78,15 +79,15 @@ def gain(study: SuiteResults, at_least: float) -> Finding:
     )
 
 
-def faster(study: SuiteResults) -> Finding:
+def faster(results: SuiteResults) -> Finding:
     """Every goal is reached in fewer steps, on every seed."""
     parts: list[str] = []
     sure: list[bool] = []
-    for task in study.tasks:
-        goal, of = study.goal(task), {c.variant: c for c in study.of_task(task)}
-        if goal is None or not {RULED, study.sheet.baseline} <= set(of):
+    for task in results.tasks:
+        goal, of = results.goal(task), {c.variant: c for c in results.of_task(task)}
+        if goal is None or not {RULED, results.sheet.baseline} <= set(of):
             continue
-        pairs = _steps(of[RULED], of[study.sheet.baseline], goal)
+        pairs = _steps(of[RULED], of[results.sheet.baseline], goal)
         fewer = [b is None or (a is not None and a < b) for a, b in pairs if (a, b) != (None, None)]
         sure += fewer
         medians = " / ".join(_median(costs) for costs in zip(*pairs, strict=True))
@@ -95,12 +96,12 @@ def faster(study: SuiteResults) -> Finding:
     return _finding(
         all(sure) if sure else None,
         f"seeds with fewer steps to the goal, and the medians of {RULED} / "
-        f"{study.sheet.baseline}: {what}",
-        f"목표까지의 스텝이 더 적은 시드 수와 {RULED} / {study.sheet.baseline}의 중앙값: {what}",
+        f"{results.sheet.baseline}: {what}",
+        f"목표까지의 스텝이 더 적은 시드 수와 {RULED} / {results.sheet.baseline}의 중앙값: {what}",
     )
 
 
-def _steps(a: Of, b: Of, goal: float) -> list[tuple[float | None, float | None]]:
+def _steps(a: Condition, b: Condition, goal: float) -> list[tuple[float | None, float | None]]:
     theirs = dict(zip(b.seeds, b.costs(goal, "step"), strict=True))
     mine = zip(a.seeds, a.costs(goal, "step"), strict=True)
     return [(cost, theirs[seed]) for seed, cost in mine if seed in theirs]
@@ -112,12 +113,12 @@ def _median(costs: Sequence[float | None]) -> str:
     return "–" if middle == inf else f"{middle:,.0f}"
 
 
-def beats(study: SuiteResults, control: str) -> Finding:
+def beats(results: SuiteResults, control: str) -> Finding:
     """Where ASCender wins, it wins against a control too (paired by seed, Holm over the tasks)."""
-    won = _tasks(study, RULED, "win")
+    won = _tasks(results, RULED, "win")
     pairs = {}
     for task in won:
-        of = {c.variant: c for c in study.of_task(task)}
+        of = {c.variant: c for c in results.of_task(task)}
         if control in of:
             a, b = of[RULED], of[control]
             common = sorted(set(a.seeds) & set(b.seeds))
@@ -132,7 +133,7 @@ def beats(study: SuiteResults, control: str) -> Finding:
         )
     adjusted = holm([pair.t_p for pair in pairs.values()])
     words = {
-        task: verdict(pair.interval, p, replace(study.sheet.rule, higher=_higher(study, task)))
+        task: verdict(pair.interval, p, replace(results.sheet.rule, higher=_higher(results, task)))
         for (task, pair), p in zip(pairs.items(), adjusted, strict=True)
     }
     text, text_ko = (
@@ -141,15 +142,15 @@ def beats(study: SuiteResults, control: str) -> Finding:
     )
     return _finding(
         all(word == "win" for word in words.values()),
-        f"ASCender − {control} where it beats {study.sheet.baseline}: {text}",
-        f"{study.sheet.baseline}보다 우세한 과제에서 ASCender − {control}: {text_ko}",
+        f"ASCender − {control} where it beats {results.sheet.baseline}: {text}",
+        f"{results.sheet.baseline}보다 우세한 과제에서 ASCender − {control}: {text_ko}",
     )
 
 
-def cheaper(study: SuiteResults, saving: float) -> Finding:
+def cheaper(results: SuiteResults, saving: float) -> Finding:
     """Some variant with the rules, not inferior on any task, saves so much of the attention's FLOPs
     in every task and, where they were measured, at every length."""
-    fine = not_inferior(study)
+    fine = not_inferior(results)
     ruled = [v for v in fine if variant(v).attention == RULED]
     plain = [v for v in fine if v not in ruled]
     if not ruled:
@@ -160,59 +161,61 @@ def cheaper(study: SuiteResults, saving: float) -> Finding:
             "모든 과제에서 비열등이 입증된 규칙 변형이 없다"
             + (f". 규칙 없이: {', '.join(plain)}" if plain else ""),
         )
-    lengths = {v: max(_at_lengths(study, v).values(), default=0.0) for v in ruled}
-    worst = {v: max(worst_flops(study, v), lengths[v]) for v in ruled}
+    lengths = {v: max(_at_lengths(results, v).values(), default=0.0) for v in ruled}
+    worst = {v: max(worst_flops(results, v), lengths[v]) for v in ruled}
     best = min(ruled, key=lambda v: (worst[v], lengths[v]))
     return _finding(
         worst[best] <= 1 - saving,
-        f"not inferior on every task, FLOPs × vanilla's: {_shown(study, [best])}; without rules: "
-        f"{_shown(study, plain)}",
-        f"모든 과제에서 비열등, 기본 대비 FLOPs: {_shown(study, [best], ko=True)}. 규칙 없이: "
-        f"{_shown(study, plain, ko=True)}",
+        f"not inferior on every task, FLOPs × vanilla's: {_shown(results, [best])}; without rules: "
+        f"{_shown(results, plain)}",
+        f"모든 과제에서 비열등, 기본 대비 FLOPs: {_shown(results, [best], ko=True)}. 규칙 없이: "
+        f"{_shown(results, plain, ko=True)}",
     )
 
 
-def _shown(study: SuiteResults, names: Sequence[str], ko: bool = False) -> str:
+def _shown(results: SuiteResults, names: Sequence[str], ko: bool = False) -> str:
     """ascender+window=32 (in the tasks 2.57×; 1024: 0.54×)"""
     said = []
     for name in names:
-        tasks = f"{'과제에서' if ko else 'in the tasks'} {worst_flops(study, name):.2f}×"
-        lengths = [f"{n}: {ratio:.2f}×" for n, ratio in _at_lengths(study, name).items()]
+        tasks = f"{'과제에서' if ko else 'in the tasks'} {worst_flops(results, name):.2f}×"
+        lengths = [f"{n}: {ratio:.2f}×" for n, ratio in _at_lengths(results, name).items()]
         said.append(f"{name} ({'; '.join([tasks, *lengths])})")
     return ", ".join(said) or "–"
 
 
-def not_inferior(study: SuiteResults) -> list[str]:
+def not_inferior(results: SuiteResults) -> list[str]:
     """Variants that are on every task of the suite."""
     found: dict[str, list[bool]] = {}
-    table = inferiority(study)
-    at = table.columns.index("verdict")
-    for row in table.rows:
-        found.setdefault(row[1].text, []).append(row[at].text == "not_inferior")
-    return [v for v, fits in found.items() if len(fits) == len(study.tasks) and all(fits)]
+    for row in inferiority(results).records():
+        fits = row["verdict"].value == "not_inferior"
+        found.setdefault(row["variant"].text, []).append(fits)
+    return [v for v, fits in found.items() if len(fits) == len(results.tasks) and all(fits)]
 
 
-def _at_lengths(study: SuiteResults, name: str) -> dict[int, float]:
+def _at_lengths(results: SuiteResults, name: str) -> dict[int, float]:
     """FLOPs × the baseline's by length, where they were measured."""
-    base = {r.n: r.flops for r in study.source.costs if r.variant == study.sheet.baseline}
-    return {r.n: r.flops / base[r.n] for r in study.source.costs if r.variant == name}
+    base = {r.n: r.flops for r in results.source.costs if r.variant == results.sheet.baseline}
+    return {r.n: r.flops / base[r.n] for r in results.source.costs if r.variant == name}
 
 
-def worst_flops(study: SuiteResults, name: str) -> float:
+def worst_flops(results: SuiteResults, name: str) -> float:
     """FLOPs × the baseline's in the worst task."""
-    cells = [c for c in study.cells if c.variant == name]
-    bases = [study.base(c.task) for c in cells]
+    cells = [c for c in results.conditions if c.variant == name]
+    bases = [results.base(c.task) for c in cells]
     return max(c.mean(FLOPS) / b.mean(FLOPS) for c, b in zip(cells, bases, strict=True) if b)
 
 
-def groups(study: SuiteResults) -> Finding:
+def groups(results: SuiteResults) -> Finding:
     """On some task z or the neighbourhoods of a layer find the true groups better than the states
     that the same layer of the baseline reads, and attention nowhere worse than the baseline's."""
-    table = grouping(measured(study), study.sheet.baseline, study.sheet.rule)
-    if "verdict" not in table.columns or not table.rows:
+    table = grouping(measured(results), results.sheet.baseline, results.sheet.rule)
+    if not table.rows or "verdict" not in table.records()[0]:
         return _finding(None, "no model was measured", "측정한 모델이 없다")
-    at = [table.columns.index(c) for c in ("task", "of", "layer", "verdict")]
-    rows = [tuple(row[i].text for i in at) for row in table.rows if row[1].text == RULED]
+    rows = [
+        tuple(row[c].value for c in ("task", "of", "layer", "verdict"))
+        for row in table.records()
+        if row["variant"].text == RULED
+    ]
     better = [(t, of, n) for t, of, n, word in rows if of in ("z", "neighbours") and word == "win"]
     worse = {t for t, of, _, word in rows if of == "attention" and word == "loss"}
     counts = {
@@ -229,18 +232,23 @@ def groups(study: SuiteResults) -> Finding:
     )
 
 
-def roles(study: SuiteResults, alpha: float = 0.05) -> Finding:
+def roles(results: SuiteResults, alpha: float = 0.05) -> Finding:
     """Seeds agree on how heads differ, within the layers: some layer of most tasks, Holm over all
     layers. Row “all” only says that layers differ from each other."""
-    table = agreements(measured(study), study.sheet.baseline)
-    rows = [r for r in table.rows if r[1].text == RULED and r[2].text != "all" and r[6].data]
+    table = agreements(measured(results), results.sheet.baseline)
+    rows = [
+        r for r in table.records()
+        if r["variant"].text == RULED and r["layer"].text != "all" and r["p_null"].data
+    ]  # fmt: skip
     if not rows:
         return _finding(None, "too few seeds or heads", "시드나 헤드가 너무 적다")
-    p = holm([row[6].data[""] for row in rows])
-    agreed = {r[0].text for r, x in zip(rows, p, strict=True) if x is not None and x < alpha}
-    tasks = {row[0].text for row in rows}
+    p = holm([row["p_null"].data[""] for row in rows])
+    agreed = {r["task"].text for r, x in zip(rows, p, strict=True) if x is not None and x < alpha}
+    tasks = {row["task"].text for row in rows}
     text = ", ".join(
-        f"{r[0].text} {r[2].text}: {p_value(x)}" for r, x in zip(rows, p, strict=True) if x
+        f"{r['task'].text} {r['layer'].text}: {p_value(x)}"
+        for r, x in zip(rows, p, strict=True)
+        if x
     )
     return _finding(
         len(agreed) > len(tasks) / 2,
@@ -249,13 +257,13 @@ def roles(study: SuiteResults, alpha: float = 0.05) -> Finding:
     )
 
 
-def beside(study: SuiteResults) -> Finding:
+def beside(results: SuiteResults) -> Finding:
     """Wherever ASCender wins alone, it wins beside each partner too."""
-    won = _tasks(study, RULED, "win")
+    won = _tasks(results, RULED, "win")
     found = [
         (task, v, c.verdict, c.by_seed.mean)
-        for (task, v), c in study.judged.items()
-        if v == RULED or v in study.sheet.against
+        for (task, v), c in results.judged.items()
+        if v == RULED or v in results.sheet.against
     ]
     text, text_ko = (
         ", ".join(f"{t} {v} {number(x, True)} ({say(word)})" for t, v, word, x in found)
@@ -269,12 +277,12 @@ def beside(study: SuiteResults) -> Finding:
     return _finding(all(word == "win" for word in partners) if partners else None, text, text_ko)
 
 
-def each(study: SuiteResults) -> Finding:
+def each(results: SuiteResults) -> Finding:
     """Without any one rule ASCender is worse on some task, and better on none."""
     parts, parts_ko, holds = [], [], []
     for name in ("no-align", "no-sep", "no-coh"):
-        found = [_tasks(study, name, word) for word in ("loss", "win")]
-        if any(v == name for _, v in study.judged):
+        found = [_tasks(results, name, word) for word in ("loss", "win")]
+        if any(v == name for _, v in results.judged):
             holds.append(bool(found[0]) and not found[1])
             lost, better = (", ".join(tasks) or "–" for tasks in found)
             parts.append(f"{name}: worse on {lost}, better on {better}")
@@ -283,15 +291,15 @@ def each(study: SuiteResults) -> Finding:
 
 
 def _ko(word: str) -> str:
-    return VERDICTS[word][1]
+    return STRINGS.text(f"verdict.{word}", "ko")
 
 
-def _higher(study: SuiteResults, task: str) -> bool:
-    return bool(study.of_task(task)[0].records[0]["higher"])
+def _higher(results: SuiteResults, task: str) -> bool:
+    return bool(results.of_task(task)[0].records[0]["higher"])
 
 
-def _tasks(study: SuiteResults, name: str, word: str) -> list[str]:
-    return [c.task for c in study.cells if c.variant == name and study.verdict(c) == word]
+def _tasks(results: SuiteResults, name: str, word: str) -> list[str]:
+    return [c.task for c in results.conditions if c.variant == name and results.verdict(c) == word]
 
 
 TESTS: dict[str, Callable[..., Finding]] = {
@@ -300,22 +308,22 @@ TESTS: dict[str, Callable[..., Finding]] = {
 }  # fmt: skip
 
 
-def claims(asked: Sequence[Claim], studies: Mapping[str, SuiteResults]) -> Table:
+def claims(asked: Sequence[Claim], suite_results: Mapping[str, SuiteResults]) -> Table:
     """A row a claim."""
     rows = []
     for claim in asked:
-        study = studies.get(claim.suite)
-        if study is None:
+        results = suite_results.get(claim.suite)
+        if results is None:
             found = Finding("not_run", "no trial is done", "끝난 시행이 없다")
             done = "0"
         else:
-            found = lookup("test", claim.test, TESTS)(study, **claim.given)
-            done = str(len(study.records))
-            if study.source.missing:
-                done += f" / {len(study.sheet.trials)}"
+            found = lookup("test", claim.test, TESTS)(results, **claim.given)
+            done = str(len(results.records))
+            if results.source.missing:
+                done += f" / {len(results.sheet.trials)}"
                 found = found._replace(verdict="unfinished")
         rows.append((
-            Cell(claim.text, ko=claim.text_ko), Cell(claim.suite), Cell(done), Cell(found.verdict),
-            Cell(found.why, ko=found.why_ko),
+            Cell(claim.text, ko=claim.text_ko), Cell(claim.suite), Cell(done),
+            verdict_cell(found.verdict), Cell(found.why, ko=found.why_ko),
         ))  # fmt: skip
-    return Table("claims", ("paper_claim", "suite", "trials", "verdict", "ground"), tuple(rows))
+    return lab_table("claims", ("paper_claim", "suite", "trials", "verdict", "ground"), rows)

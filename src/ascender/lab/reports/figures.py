@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ascender.core.rules import RULES
-from ascender.lab.judge import Cell, curve
-from ascender.lab.reports.drawing import FINE, RULE_LINES, Words, cut, legend, panels
+from ascender.lab.judge import Condition, curve
 from ascender.lab.reports.suite_results import SuiteResults, omega
+from ascender.report.figure import THIN, Label, legend, panels, shortened
 from ascender.report.palette import RULES as RULE_COLOURS
-from ascender.report.palette import Look, looks
+from ascender.report.palette import LineStyle, line_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,31 +24,33 @@ if TYPE_CHECKING:
 else:  # imported only by the functions that draw
     Axes = Figure = Any
 
+RULE_LINES = {"align": "-", "sep": (0, (4, 1.5)), "coh": (0, (1, 1))}
 LENGTHS = ("length", "crowd")
 VERDICT_MARKS = {"win": "^", "tie": "o", "loss": "v", "unjudged": "x"}
 
 
-def pareto(study: SuiteResults, say: Words) -> Figure | None:
+def pareto(results: SuiteResults, say: Label) -> Figure | None:
     """2: quality against cost."""
-    look = looks(study.variants)
-    figure, axes = panels(len(study.tasks), 2.3)
-    for axis, task in zip(axes, study.tasks, strict=True):
-        cells = study.of_task(task)
-        x = [cell.mean("attention_flops_an_example") for cell in cells]
-        y = [cell.summary.mean for cell in cells]
-        for cell, cost, quality in zip(cells, x, y, strict=True):
-            how = look[cell.variant]
-            axis.errorbar(cost, quality, yerr=_reach(cell), fmt=how.mark, color=how.colour,
-                          ms=5.5, elinewidth=0.9, capsize=2, label=cut(cell.variant))  # fmt: skip
-        at = frontier(x, y, cells[0].records[0]["higher"])
+    styles = line_styles(results.variants)
+    figure, axes = panels(len(results.tasks), 2.3)
+    for axis, task in zip(axes, results.tasks, strict=True):
+        conditions = results.of_task(task)
+        x = [condition.mean("attention_flops_an_example") for condition in conditions]
+        y = [condition.summary.mean for condition in conditions]
+        for condition, cost, quality in zip(conditions, x, y, strict=True):
+            style = styles[condition.variant]
+            axis.errorbar(cost, quality, yerr=_reach(condition), fmt=style.mark, color=style.colour,
+                          ms=5.5, elinewidth=0.9, capsize=2,
+                          label=shortened(condition.variant))  # fmt: skip
+        at = frontier(x, y, conditions[0].records[0]["higher"])
         axis.step([*(x[i] for i in at), max(x)], [*(y[i] for i in at), y[at[-1]]], where="post",
                   color="#555555", lw=1, zorder=0, label=say("frontier"))  # fmt: skip
-        _floor(axis, cells[0], say, near=True)
+        _chance(axis, conditions[0], say, near=True)
         if min(x) > 0 and max(x) / min(x) > 10:
             axis.set_xscale("log")
         _powers(axis)
         axis.margins(x=0.12)
-        _name(axis, cells[0], say("flops"), say("test", metric=_metric(cells[0])))
+        _name(axis, conditions[0], say("flops"), say("test", metric=_metric(conditions[0])))
     legend(figure, axes)
     return figure
 
@@ -66,110 +68,110 @@ def frontier(x: Sequence[float], y: Sequence[float], higher: bool = True) -> lis
     return found
 
 
-def deltas(study: SuiteResults, say: Words) -> Figure | None:
+def deltas(results: SuiteResults, say: Label) -> Figure | None:
     """3: differences from the baseline, with intervals."""
-    tasks = [t for t in study.tasks if any(c.task == t for c in study.judged.values())]
+    tasks = [t for t in results.tasks if any(c.task == t for c in results.judged.values())]
     if not tasks:
         return None
-    most = max(sum(c.task == t for c in study.judged.values()) for t in tasks)
-    look = looks(study.variants)
+    most = max(sum(c.task == t for c in results.judged.values()) for t in tasks)
+    styles = line_styles(results.variants)
     figure, axes = panels(len(tasks), 0.75 + 0.26 * most)
     for axis, task in zip(axes, tasks, strict=True):
-        cells = [c for c in study.of_task(task) if (c.task, c.variant) in study.judged]
-        smallest = study.sheet.rule.smallest
+        conditions = [c for c in results.of_task(task) if (c.task, c.variant) in results.judged]
+        smallest = results.sheet.rule.smallest
         if smallest:
             axis.axvspan(-smallest, smallest, color="#DDDDDD", lw=0, zorder=0)
         axis.axvline(0, color="black", lw=0.8, zorder=1)
-        for row, cell in enumerate(cells):
-            s = study.judged[cell.task, cell.variant].by_seed
-            colour = look[cell.variant].colour
+        for row, condition in enumerate(conditions):
+            s = results.judged[condition.task, condition.variant].by_seed
+            colour = styles[condition.variant].colour
             if s.interval is not None:
                 axis.plot(s.interval, (row, row), color=colour, lw=1.6, solid_capstyle="butt")
-            axis.plot(s.mean, row, VERDICT_MARKS[study.verdict(cell)], color=colour, ms=6.5,
-                      mec=colour, mfc="white" if study.verdict(cell) == "tie" else colour,
+            axis.plot(s.mean, row, VERDICT_MARKS[results.verdict(condition)], color=colour, ms=6.5,
+                      mec=colour, mfc="white" if results.verdict(condition) == "tie" else colour,
                       mew=1.4)  # fmt: skip
-        axis.set_yticks(range(len(cells)), [cut(c.variant, 20) for c in cells])
-        axis.set_ylim(len(cells) - 0.5, -0.5)
+        axis.set_yticks(range(len(conditions)), [shortened(c.variant, 20) for c in conditions])
+        axis.set_ylim(len(conditions) - 0.5, -0.5)
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="x", color="#E6E6E6", lw=0.6)
         _few(axis.xaxis)
-        word = "own_difference" if study.sheet.against else "difference"
-        label = say(word, metric=_metric(cells[0]), baseline=study.sheet.baseline)
-        _name(axis, cells[0], label, "")
+        word = "own_difference" if results.sheet.against else "difference"
+        label = say(word, metric=_metric(conditions[0]), baseline=results.sheet.baseline)
+        _name(axis, conditions[0], label, "")
     return figure
 
 
-def length(study: SuiteResults, say: Words) -> Figure | None:
+def length(results: SuiteResults, say: Label) -> Figure | None:
     """5: quality against length, where a task was run at several."""
-    found: dict[str, dict[str, dict[float, Cell]]] = {}
+    found: dict[str, dict[str, dict[float, Condition]]] = {}
     names: dict[str, str] = {}
-    for cell in study.cells:
-        options = cell.records[0]["run"].get("options", {})
+    for condition in results.conditions:
+        options = condition.records[0]["run"].get("options", {})
         name = next((n for n in LENGTHS if isinstance(options.get(n), int | float)), None)
         if name is not None:
-            task = study.meant[cell.task]
+            task = results.base_task[condition.task]
             names[task] = name
-            found.setdefault(task, {}).setdefault(cell.variant, {})[options[name]] = cell
+            found.setdefault(task, {}).setdefault(condition.variant, {})[options[name]] = condition
     tasks = [t for t, of in found.items() if len({x for line in of.values() for x in line}) > 1]
     if not tasks:
         return None
-    look = looks(study.variants)
+    styles = line_styles(results.variants)
     figure, axes = panels(len(tasks), 2.3)
     for axis, task in zip(axes, tasks, strict=True):
         for variant, line in found[task].items():
             x = sorted(line)
             y = [line[at].summary.mean for at in x]
             reach = np.array([_reach(line[at]) or [[0], [0]] for at in x])[:, :, 0].T
-            how = look[variant]
-            axis.errorbar(x, y, yerr=reach, color=how.colour, marker=how.mark, ls=how.line,
-                          elinewidth=0.9, capsize=2, label=cut(variant))  # fmt: skip
+            style = styles[variant]
+            axis.errorbar(x, y, yerr=reach, color=style.colour, marker=style.mark, ls=style.line,
+                          elinewidth=0.9, capsize=2, label=shortened(variant))  # fmt: skip
         ticks = sorted({x for line in found[task].values() for x in line})
         if min(ticks) > 0:
             axis.set_xscale("log", base=2)
         axis.set_xticks(ticks, [f"{x:g}" for x in ticks])
         axis.minorticks_off()
         first = next(iter(next(iter(found[task].values())).values()))
-        _floor(axis, first, say)
+        _chance(axis, first, say)
         _name(axis, first, names[task], say("test", metric=_metric(first)), task)
     legend(figure, axes)
     return figure
 
 
-def curves(study: SuiteResults, say: Words) -> Figure | None:
+def curves(results: SuiteResults, say: Label) -> Figure | None:
     """Validation scores over steps: seeds thin, their mean thick."""
-    look = looks(study.variants)
-    figure, axes = panels(len(study.tasks), 2.3)
-    for axis, task in zip(axes, study.tasks, strict=True):
-        cells = study.of_task(task)
-        for cell in cells:
-            _curves(axis, [curve(r, "step") for r in cell.records if r["curve"]],
-                    look[cell.variant], cut(cell.variant))  # fmt: skip
-        goal = study.goal(task)
+    styles = line_styles(results.variants)
+    figure, axes = panels(len(results.tasks), 2.3)
+    for axis, task in zip(axes, results.tasks, strict=True):
+        conditions = results.of_task(task)
+        for condition in conditions:
+            _curves(axis, [curve(r, "step") for r in condition.records if r["curve"]],
+                    styles[condition.variant], shortened(condition.variant))  # fmt: skip
+        goal = results.goal(task)
         if goal is not None:
-            axis.axhline(goal, ls=(0, (5, 3)), zorder=0, label=say("goal"), **FINE)
-        _floor(axis, cells[0], say)
-        metric = _metric(cells[0])
-        _name(axis, cells[0], say("step"), say("validation", metric=metric))
+            axis.axhline(goal, ls=(0, (5, 3)), zorder=0, label=say("goal"), **THIN)
+        _chance(axis, conditions[0], say)
+        metric = _metric(conditions[0])
+        _name(axis, conditions[0], say("step"), say("validation", metric=metric))
     legend(figure, axes)
     return figure
 
 
-def omegas(study: SuiteResults, say: Words) -> Figure | None:
+def omegas(results: SuiteResults, say: Label) -> Figure | None:
     """ω over training: heads of all seeds thin, their mean thick, a colour for each rule."""
-    cells = ruled(study)
-    if not cells:
+    conditions = ruled(results)
+    if not conditions:
         return None
-    figure, axes = panels(len(cells), 2.1)
-    for axis, cell in zip(axes, cells, strict=True):
+    figure, axes = panels(len(conditions), 2.1)
+    for axis, condition in zip(axes, conditions, strict=True):
         for rule in RULES:
             lines = [
                 [(p["step"], p["omega"][rule][layer][head]) for p in r["curve"] if p.get("omega")]
-                for r in cell.records
+                for r in condition.records
                 for layer, of in enumerate(omega(r).get(rule, []))
                 for head in range(len(of))
             ]
-            _curves(axis, lines, Look(RULE_COLOURS[rule], "", RULE_LINES[rule]), say(rule))
-        _name(axis, cell, say("step"), "ω")
+            _curves(axis, lines, LineStyle(RULE_COLOURS[rule], "", RULE_LINES[rule]), say(rule))
+        _name(axis, condition, say("step"), "ω")
         axis.yaxis.label.set(rotation=0, va="center", ha="right")
     legend(figure, axes)
     return figure
@@ -178,53 +180,58 @@ def omegas(study: SuiteResults, say: Words) -> Figure | None:
 # --- what they share
 
 
-def ruled(study: SuiteResults) -> list[Cell]:
+def ruled(results: SuiteResults) -> list[Condition]:
     """The variant that stands for the rules, on each task."""
-    name = study.ruled()
-    return [c for c in study.cells if c.variant == name and any(omega(r) for r in c.records)]
+    name = results.ruled()
+    return [c for c in results.conditions if c.variant == name and any(omega(r) for r in c.records)]
 
 
-def _curves(axis: Axes, lines: list[list[tuple[float, float]]], how: Look, label: str) -> None:
+def _curves(
+    axis: Axes, lines: list[list[tuple[float, float]]], style: LineStyle, label: str
+) -> None:
     """Each thin; thick their mean where all of them have a point."""
     if not lines:
         return
     for line in lines:
-        axis.plot(*zip(*line, strict=True), color=how.colour, lw=0.5, alpha=0.4)
+        axis.plot(*zip(*line, strict=True), color=style.colour, lw=0.5, alpha=0.4)
     common = sorted(set.intersection(*({t for t, _ in line} for line in lines)))
     mean = [float(np.mean([dict(line)[t] for line in lines])) for t in common]
-    few = how.mark if len(common) <= 12 else ""
-    axis.plot(common, mean, color=how.colour, ls=how.line, marker=few, ms=4, lw=1.6, label=label)
+    few = style.mark if len(common) <= 12 else ""
+    axis.plot(
+        common, mean, color=style.colour, ls=style.line, marker=few, ms=4, lw=1.6, label=label
+    )
 
 
-def _reach(cell: Cell) -> list[list[float]] | None:
-    s = cell.summary
+def _reach(condition: Condition) -> list[list[float]] | None:
+    s = condition.summary
     if s.interval is None:
         return None
     return [[s.mean - s.interval.low], [s.interval.high - s.mean]]
 
 
-def _floor(axis: Axes, cell: Cell, say: Words, near: bool = False) -> None:
-    """A dotted line; with `near`, where it would press the rest together, a number and an arrow."""
-    floor = cell.records[0]["floor"]
-    if floor is None:
+def _chance(axis: Axes, condition: Condition, say: Label, near: bool = False) -> None:
+    """A dotted line; with `near`, where it would compress the other points, a number and an
+    arrow."""
+    chance = condition.records[0]["floor"]
+    if chance is None:
         return
     low, high = axis.get_ylim()
-    above, below = floor > 2 * high - low, floor < 2 * low - high
+    above, below = chance > 2 * high - low, chance < 2 * low - high
     if near and (above or below):
         y, va, arrow = (0.97, "top", "↑") if above else (0.03, "bottom", "↓")
-        axis.text(0.98, y, f"{say('floor')} {floor:.3g} {arrow}", transform=axis.transAxes,
+        axis.text(0.98, y, f"{say('level')} {chance:.3g} {arrow}", transform=axis.transAxes,
                   ha="right", va=va, fontsize="small", color="#555555")  # fmt: skip
     else:
-        axis.axhline(floor, ls=":", zorder=0, label=say("floor"), **FINE)
+        axis.axhline(chance, ls=":", zorder=0, label=say("level"), **THIN)
 
 
-def _metric(cell: Cell) -> str:
-    r = cell.records[0]
+def _metric(condition: Condition) -> str:
+    r = condition.records[0]
     return str(r["metric"]) if r["higher"] else f"{r['metric']} ↓"
 
 
-def _name(axis: Axes, cell: Cell, x: str, y: str, title: str | None = None) -> None:
-    axis.set_title(cut(title or cell.task, 40), loc="left", weight="bold")
+def _name(axis: Axes, condition: Condition, x: str, y: str, title: str | None = None) -> None:
+    axis.set_title(shortened(title or condition.task, 40), loc="left", weight="bold")
     axis.set_xlabel(x)
     axis.set_ylabel(y)
 

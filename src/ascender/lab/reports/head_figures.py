@@ -11,13 +11,13 @@ from ascender.core.rules import RULES
 from ascender.insight.contribution import TERMS
 from ascender.insight.grouping import SOURCES
 from ascender.lab.judge import RANGES
-from ascender.lab.reports.drawing import FINE, GREYS, Words, cut, legend, panels, stacked
 from ascender.lab.reports.figures import ruled
-from ascender.lab.reports.model_insight import Measured, measured
+from ascender.lab.reports.model_insight import ModelInsight, measured
 from ascender.lab.reports.suite_results import SuiteResults, omega
 from ascender.lab.stats import Summary
+from ascender.report.figure import GREYS, THIN, Label, legend, panels, shortened, stacked
 from ascender.report.palette import RULES as RULE_COLOURS
-from ascender.report.palette import look
+from ascender.report.palette import line_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,36 +30,38 @@ Maps = Mapping[str, np.ndarray]
 Places = Mapping[tuple[str, int], float]  # of a source and a layer
 
 
-def heads(study: SuiteResults, say: Words) -> Figure | None:
+def heads(results: SuiteResults, say: Label) -> Figure | None:
     """4: ω by layer and head, mean over seeds; below it what the rules do, where it was
     measured."""
-    found = _shown(study)
+    found = _shown(results)
     if found:
         return head_maps(found, say)
-    cells = ruled(study)
-    if not cells:
+    conditions = ruled(results)
+    if not conditions:
         return None
     maps = {
-        cell.task: {
-            rule: np.mean([omega(r)[rule] for r in cell.records if omega(r)], axis=0)
+        condition.task: {
+            rule: np.mean([omega(r)[rule] for r in condition.records if omega(r)], axis=0)
             for rule in RULES
         }
-        for cell in cells
+        for condition in conditions
     }
-    figure, rows = stacked(len(cells), _height(*(m for of in maps.values() for m in of.values())))
+    figure, rows = stacked(
+        len(conditions), _height(*(m for of in maps.values() for m in of.values()))
+    )
     how = _scale([m for of in maps.values() for m in of.values()])
     for row, (task, of) in zip(rows, maps.items(), strict=True):
-        row.suptitle(cut(task, 70), x=0.01, ha="left", weight="bold", size=9)
+        row.suptitle(shortened(task, 70), x=0.01, ha="left", weight="bold", size=9)
         _heat(row, of, say, "ω", how)
     return figure
 
 
-def _shown(study: SuiteResults) -> list[Measured]:
+def _shown(results: SuiteResults) -> list[ModelInsight]:
     """The variant that stands for the rules, on each task where it was measured."""
-    return [m for m in measured(study) if m.variant == study.ruled() and m.ruled]
+    return [m for m in measured(results) if m.variant == results.ruled() and m.ruled]
 
 
-def head_maps(found: Sequence[Measured], say: Words) -> Figure:
+def head_maps(found: Sequence[ModelInsight], say: Label) -> Figure:
     """For each task ω above and the attention moved below, heads matched between seeds."""
     of = [
         (m.task, label, {rule: get(rule) for rule in RULES})
@@ -73,7 +75,7 @@ def head_maps(found: Sequence[Measured], say: Words) -> Figure:
     }
     for i, (row, (task, label, maps)) in enumerate(zip(rows, of, strict=True)):
         if i % 2 == 0:
-            row.suptitle(cut(task, 70), x=0.01, ha="left", weight="bold", size=9)
+            row.suptitle(shortened(task, 70), x=0.01, ha="left", weight="bold", size=9)
         _heat(row, maps, say, label, scales[label])
     return figure
 
@@ -93,7 +95,7 @@ def _scale(maps: Sequence[np.ndarray]) -> dict[str, Any]:
     return {"cmap": "YlGnBu", "vmin": 0, "vmax": top, "places": places}
 
 
-def _heat(row: SubFigure, of: Maps, say: Words, label: str, how: Mapping[str, Any]) -> None:
+def _heat(row: SubFigure, of: Maps, say: Label, label: str, how: Mapping[str, Any]) -> None:
     """A map for each rule, layers down, heads across."""
     axes = row.subplots(1, len(of), sharey=True)
     colours = {name: value for name, value in how.items() if name != "places"}
@@ -122,13 +124,13 @@ def _numbers(axis: Axes, m: np.ndarray, image: Any, places: int) -> None:
         axis.text(j, i, f"{x:.{places}f}".replace("-", "−"), ha="center", va="center", color=ink)
 
 
-def roles(study: SuiteResults, say: Words) -> Figure | None:
+def roles(results: SuiteResults, say: Label) -> Figure | None:
     """The roles of heads: mean attention moved by each rule, and how many heads have it."""
-    found = _shown(study)
+    found = _shown(results)
     return role_bars(found, say) if found else None
 
 
-def role_bars(found: Sequence[Measured], say: Words) -> Figure:
+def role_bars(found: Sequence[ModelInsight], say: Label) -> Figure:
     """A panel a task, a group of bars a role."""
     most = max(len(m.roles.names) for m in found)
     figure, axes = panels(len(found), 0.85 + 0.42 * most)
@@ -145,23 +147,23 @@ def role_bars(found: Sequence[Measured], say: Words) -> Figure:
         axis.set_ylim(len(names) - 0.5, -0.5)
         axis.tick_params(axis="y", length=0)
         axis.set_xlim(left=0)
-        axis.set_title(cut(m.task, 40), loc="left", weight="bold")
+        axis.set_title(shortened(m.task, 40), loc="left", weight="bold")
         axis.set_xlabel(say("moved"))
     legend(figure, axes)
     return figure
 
 
-def _role(name: str, say: Words) -> str:
+def _role(name: str, say: Label) -> str:
     return " + ".join(say(part) for part in name.split("+"))
 
 
-def grouping(study: SuiteResults, say: Words) -> Figure | None:
+def grouping(results: SuiteResults, say: Label) -> Figure | None:
     """NMI of every source, by variant, with chance."""
-    found = [m for m in measured(study) if m.groups()]
+    found = [m for m in measured(results) if m.groups()]
     return group_bars(found, say) if found else None
 
 
-def group_bars(found: Sequence[Measured], say: Words) -> Figure:
+def group_bars(found: Sequence[ModelInsight], say: Label) -> Figure:
     """A panel a task: sources and layers along, a bar a variant, chance as a line on each."""
     tasks = list(dict.fromkeys(m.task for m in found))
     figure, rows = stacked(len(tasks), 2.3)
@@ -182,18 +184,18 @@ def group_bars(found: Sequence[Measured], say: Words) -> Figure:
                 for name, x in places.items()
                 if variant in have[name]
             }
-            _bars(axis, m, at, wide, look(variant).colour, say)
+            _bars(axis, m, at, wide, line_style(variant).colour, say)
         _two_rows(axis, places, say)
         axis.set_xlim(-0.6, max(places.values()) + 0.6)
         axis.set_ylim(0, 1.02)
-        axis.set_title(cut(task, 40), loc="left", weight="bold")
+        axis.set_title(shortened(task, 40), loc="left", weight="bold")
         axis.set_ylabel("NMI")
         axis.set_xlabel(say("source"))
     legend(figure, axes)
     return figure
 
 
-def _two_rows(axis: Axes, places: Places, say: Words) -> None:
+def _two_rows(axis: Axes, places: Places, say: Label) -> None:
     """Layers below the bars, and below their middle what is clustered."""
     axis.set_xticks(list(places.values()), [str(layer) for _, layer in places])
     of = {name: [x for (a, _), x in places.items() if a == name] for name, _ in places}
@@ -203,10 +205,10 @@ def _two_rows(axis: Axes, places: Places, say: Words) -> None:
 
 
 def _bars(
-    axis: Axes, m: Measured, at: Places, wide: float, colour: str, say: Words
+    axis: Axes, m: ModelInsight, at: Places, wide: float, colour: str, say: Label
 ) -> None:  # fmt: skip
-    """Of one variant, with their intervals and chance."""
-    groups, label, half = m.groups(), cut(m.variant), wide * 0.45
+    """Condition one variant, with their intervals and chance."""
+    groups, label, half = m.groups(), shortened(m.variant), wide * 0.45
     soft = 0.75 if colour != "#000000" else 0.45  # vanilla's black hides chance
     for name, x in at.items():
         s = Summary.of([g["nmi"][0] for g in groups[name]], RANGES["NMI"])
@@ -216,5 +218,5 @@ def _bars(
             reach = [[s.mean - s.interval.low], [s.interval.high - s.mean]]
             axis.errorbar(x, s.mean, yerr=reach, color="black", elinewidth=0.9, capsize=2)
         axis.plot([x - half, x + half], [chance] * 2, ls=":", label=say("chance"),
-                  **{**FINE, "lw": 1.6, "color": GREYS[1]})  # fmt: skip
+                  **{**THIN, "lw": 1.6, "color": GREYS[1]})  # fmt: skip
         label = ""

@@ -1,4 +1,4 @@
-"""What `ascender insight` writes: the tables, figures and page of models just measured.
+"""The report of `ascender insight`: tables, figures and a page of models just measured.
 
 OUT/index.html   OUT/tables/NAME.md .csv   OUT/figures/NAME.svg .png .pdf   OUT/insight.json
 """
@@ -11,88 +11,96 @@ from pathlib import Path
 from typing import Any
 
 from ascender.common.files import write
-from ascender.lab.reports import drawing, table
-from ascender.lab.reports import head_figures as heads
-from ascender.lab.reports import strings as words
+from ascender.lab.reports import head_figures
 from ascender.lab.reports.advice import advice
-from ascender.lab.reports.model_insight import Measured, insight_tables
-from ascender.lab.reports.page import Drawn, figures_of, table_of, template
+from ascender.lab.reports.model_insight import ModelInsight, insight_tables
+from ascender.lab.reports.strings import STRINGS
+from ascender.lab.reports.suite_report import keep_figure, table_files
 from ascender.lab.verdict import DecisionRule
+from ascender.report.figure import labels, style
+from ascender.report.page import Page, PageFigure, Paragraph, Section, render
+from ascender.report.strings import Pair, joined
+from ascender.report.table import Table
 
-TEMPLATE = "insight.html.j2"
 
-
-def made_of(found: Sequence[Measured], baseline: str) -> list[table.Table]:
-    """The tables, by the usual rule."""
-    return insight_tables(found, baseline, DecisionRule())
+def tables_of(models: Sequence[ModelInsight], baseline: str) -> list[Table]:
+    """The tables, by the default decision rule."""
+    return insight_tables(models, baseline, DecisionRule())
 
 
 def save(
-    found: Sequence[Measured], out: Path, baseline: str, names: Mapping[str, Sequence[str]],
+    models: Sequence[ModelInsight], out: Path, baseline: str, names: Mapping[str, Sequence[str]],
     lang: str = "en",
 ) -> list[Path]:  # fmt: skip
-    """Write it; the page last. The first of `found` is what is looked at; `names` are of the models
-    of each variant."""
-    both = words.langs(lang)
-    made, said = made_of(found, baseline), advice(found, names[found[0].variant][0])
-    text = json.dumps(plain(found, made, names), ensure_ascii=False, indent=1)
+    """Write the report; the page last. The first of `models` is the subject; `names` are the names
+    of the models of each variant."""
+    tables = tables_of(models, baseline)
+    text = json.dumps(as_json(models, tables, names), ensure_ascii=False, indent=1)
     written = [write(out / "insight.json", text + "\n")]
-    for one in made:
-        written.append(write(out / "tables" / f"{one.name}.csv", table.as_csv(one)))
-        for each in both:
-            ending = ".ko" if each == "ko" else ""
-            path = out / "tables" / f"{one.name}{ending}.md"
-            written.append(write(path, table.markdown(one, each)))
-    drawn, paths = _drawn(found, out / "figures", lang)
-    named = {name: [words.pick(pair, each) for each in both] for name, pair in words.PAGE.items()}
-    first, rest = found[0], found[1:]
-    page = template(TEMPLATE).render(
-        langs=both, say=named, task=first.task,
-        advice=[[words.pick(pair, each) for each in both] for pair in said], variant=first.variant,
-        models=list(names[first.variant]), against=[n for m in rest for n in names[m.variant]],
-        figures=figures_of(drawn, both), tables=[table_of(t, both, {}) for t in made],
+    for table in tables:
+        written += table_files(table, out, lang, with_latex=False)
+    drawn, paths = _figures(models, out / "figures", lang)
+    title = f"{models[0].variant}, {models[0].task}"
+    page = Page(
+        f"{title} · ASCender", (title, title),
+        (Paragraph(_models(models, names), "soft"),
+         *(Paragraph(pair, "said") for pair in advice(models, names[models[0].variant][0]))),
+        (
+            Section(STRINGS["page.figures"], tuple(drawn), "figures"),
+            Section(STRINGS["page.tables"], tuple(tables), "tables"),
+        ),
+        above=joined(("ASCender · ",) * 2, STRINGS["page.insight"]),
     )  # fmt: skip
-    return [*written, *paths, write(out / "index.html", page)]
+    return [*written, *paths, write(out / "index.html", render(page, lang))]
 
 
-def plain(
-    found: Sequence[Measured], made: Sequence[table.Table], names: Mapping[str, Sequence[str]]
+def _models(models: Sequence[ModelInsight], names: Mapping[str, Sequence[str]]) -> Pair:
+    own = ", ".join(names[models[0].variant])
+    others = ", ".join(name for m in models[1:] for name in names[m.variant])
+    if not others:
+        return own, own
+    return STRINGS.pair("page.beside", models=own, others=others)
+
+
+def as_json(
+    models: Sequence[ModelInsight], tables: Sequence[Table], names: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """All of it as JSON has it: what was measured of each model, and the tables in full."""
+    """What was measured of each model, and the tables in full."""
     return {
-        "task": found[0].task,
+        "task": models[0].task,
         "models": [
             {"variant": m.variant, "model": name, "seed": seed, **f}
-            for m in found
+            for m in models
             for name, seed, f in zip(names[m.variant], m.seeds, m.found, strict=True)
         ],
         "tables": {
-            one.name: [
-                {c: dict(cell.data) or cell.text for c, cell in zip(one.columns, row, strict=True)}
-                for row in one.rows
+            table.name: [
+                {name: dict(cell.data) or cell.value for name, cell in row.items()}
+                for row in table.records()
             ]
-            for one in made
+            for table in tables
         },
-        "advice": [en for en, _ in advice(found, names[found[0].variant][0])],
+        "advice": [en for en, _ in advice(models, names[models[0].variant][0])],
     }
 
 
-def _drawn(found: Sequence[Measured], folder: Path, lang: str) -> tuple[list[Drawn], list[Path]]:
-    """(figures that there is something for, their files)."""
-    say, first = drawing.words(lang), found[0]
-    drawn: list[Drawn] = []
+def _figures(
+    models: Sequence[ModelInsight], folder: Path, lang: str
+) -> tuple[list[PageFigure], list[Path]]:
+    """(the figures there is data for, their files)."""
+    label, first = labels(STRINGS, lang), models[0]
+    drawn: list[PageFigure] = []
     paths: list[Path] = []
 
     def keep(name: str, caption: str, figure: Any) -> None:
-        paths.extend(drawing.save(figure, folder, name))
-        svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
-        said = {k: v.format(variant=first.variant) for k, v in words.FIGURES[caption].items()}
-        drawn.append(Drawn(name, svg, said))
+        files, kept = keep_figure(figure, folder, name, caption, variant=first.variant)
+        paths.extend(files)
+        drawn.append(kept)
 
-    with drawing.style():
+    with style():
         if first.ruled:
-            keep("heads", "heads_measured", heads.head_maps([first], say))
-            keep("roles", "roles", heads.role_bars([first], say))
-        if any(m.groups() for m in found):
-            keep("grouping", "grouping", heads.group_bars(found, say))
+            keep("heads", "heads_measured", head_figures.head_maps([first], label))
+            keep("roles", "roles", head_figures.role_bars([first], label))
+        if any(m.groups() for m in models):
+            keep("grouping", "grouping", head_figures.group_bars(models, label))
     return drawn, paths

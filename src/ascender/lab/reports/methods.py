@@ -6,21 +6,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ascender.lab.reports.cells import short
 from ascender.lab.reports.suite_results import SuiteResults
-from ascender.lab.reports.tables import short
 from ascender.train.display import clock
 
 # (heading, Korean heading, what fills it in)
 Item = tuple[str, str, Callable[[SuiteResults, bool], list[str]]]
 
 
-def methods(study: SuiteResults, lang: str) -> str:
+def methods(results: SuiteResults, lang: str) -> str:
     """Markdown in one language."""
     ko = lang == "ko"
     lines = ["# 방법" if ko else "# Methods", ""]
     for en, korean, fill in ITEMS:
         lines += [f"## {korean if ko else en}", ""]
-        lines += [f"- {_plain(line)}" for line in fill(study, ko)]
+        lines += [f"- {_plain(line)}" for line in fill(results, ko)]
         lines.append("")
     return "\n".join(lines)
 
@@ -29,17 +29,17 @@ def _plain(text: str) -> str:
     return text.replace("<", "&lt;").replace("\n", " ")
 
 
-def _claim(study: SuiteResults, ko: bool) -> list[str]:
-    sheet = study.sheet
+def _claim(results: SuiteResults, ko: bool) -> list[str]:
+    sheet = results.sheet
     said = (sheet.claim_ko or sheet.claim) if ko else sheet.claim
     if not sheet.given:
-        return ["묶음 정보가 없다." if ko else "No suite is written down beside the rows."]
+        return ["묶음 정보가 없다." if ko else "No suite was recorded with the rows."]
     name = f"묶음: {sheet.name} (키 {sheet.key})" if ko else f"Suite: {sheet.name}, {sheet.key}."
     return [said, name]
 
 
-def _rule(study: SuiteResults, ko: bool) -> list[str]:
-    sheet, rule = study.sheet, study.sheet.rule
+def _rule(results: SuiteResults, ko: bool) -> list[str]:
+    sheet, rule = results.sheet, results.sheet.rule
     numbers = f"α = {rule.alpha:g}, smallest = {rule.smallest:g}, margin = {rule.margin:g}"
     if ko:
         lines = [
@@ -53,28 +53,28 @@ def _rule(study: SuiteResults, ko: bool) -> list[str]:
             f"The baseline is {sheet.baseline}; {numbers}.",
             "Win: the 95% interval of the difference lies wholly on the better side of 0 and "
             "reaches the smallest difference of interest, and Holm's p is below α. Loss: the "
-            "opposite. Tie: otherwise; a tie is no proof of sameness.",
+            "opposite. Tie: otherwise; a tie does not show equivalence.",
         ]
-    return [*lines, _when(study, ko)]
+    return [*lines, _when(results, ko)]
 
 
-def _when(study: SuiteResults, ko: bool) -> str:
-    sheet = study.sheet
+def _when(results: SuiteResults, ko: bool) -> str:
+    sheet = results.sheet
     if sheet.changed:
         return "이 규칙은 실행 후에 바뀌었다." if ko else "This rule was changed after the runs."
     if sheet.fixed:
         return (
-            f"규칙이 시행 곁에 기록된 때: {sheet.fixed} (suite.json)."
+            f"규칙이 시행과 함께 기록된 시각: {sheet.fixed} (suite.json)."
             if ko
-            else f"The rule stands beside the trials (suite.json) since {sheet.fixed}."
+            else f"The rule was recorded with the trials (suite.json) at {sheet.fixed}."
         )
     return (
         "규칙이 정해진 때는 기록되지 않았다." if ko else "When the rule was fixed is not recorded."
     )
 
 
-def _seeds(study: SuiteResults, ko: bool) -> list[str]:
-    by_count = Counter(tuple(cell.seeds) for cell in study.cells)
+def _seeds(results: SuiteResults, ko: bool) -> list[str]:
+    by_count = Counter(tuple(condition.seeds) for condition in results.conditions)
     cells = "개 칸" if ko else " cells"
     lines = [
         f"{n}{cells}: n = {len(seeds)} ({', '.join(map(str, seeds))})"
@@ -90,9 +90,9 @@ def _seeds(study: SuiteResults, ko: bool) -> list[str]:
     ]
 
 
-def _tests(study: SuiteResults, ko: bool) -> list[str]:
-    m = len(study.judged)
-    draws = next((c.examples.draws for c in study.judged.values() if c.examples), 0)
+def _tests(results: SuiteResults, ko: bool) -> list[str]:
+    m = len(results.judged)
+    draws = next((c.examples.draws for c in results.judged.values() if c.examples), 0)
     if ko:
         return [
             f"시드별 대응표본 t 검정(양측), 비교 {m}개 전체에 홀름 보정.",
@@ -110,30 +110,31 @@ def _tests(study: SuiteResults, ko: bool) -> list[str]:
     ]
 
 
-def _effects(study: SuiteResults, ko: bool) -> list[str]:
+def _effects(results: SuiteResults, ko: bool) -> list[str]:
     both = "클리프의 델타와 짝지은 코언의 d" if ko else "Cliff's δ and Cohen's d of pairs (d_z)"
     return [
         f"{both}: " + ", ".join(
             f"{task}/{variant} δ = {c.delta:+.2f}, d_z = {'–' if c.d is None else f'{c.d:+.2f}'}"
-            for (task, variant), c in study.judged.items()
+            for (task, variant), c in results.judged.items()
         )
-    ] if study.judged else ["–"]  # fmt: skip
+    ] if results.judged else ["–"]  # fmt: skip
 
 
-def _sizes(study: SuiteResults, ko: bool) -> list[str]:
+def _sizes(results: SuiteResults, ko: bool) -> list[str]:
     return [
-        f"{cell.task}, {cell.variant}: {cell.records[0]['parameters']:,}" for cell in study.cells
+        f"{condition.task}, {condition.variant}: {condition.records[0]['parameters']:,}"
+        for condition in results.conditions
     ]
 
 
-def _data(study: SuiteResults, ko: bool) -> list[str]:
+def _data(results: SuiteResults, ko: bool) -> list[str]:
     lines = []
-    for task in study.tasks:
-        runs = [r for cell in study.of_task(task) for r in cell.records]
+    for task in results.tasks:
+        runs = [r for condition in results.of_task(task) for r in condition.records]
         options = runs[0]["run"].get("options", {})
         how = options.get("tokenizer", "과제 기본값" if ko else "the task's own")
         parts = [f"{task}: 토큰화는 {how}" if ko else f"{task}: tokenisation {how}"]
-        if not study.sheet.tuning:  # which does not look at the test
+        if not results.sheet.tuning:  # which does not look at the test
             n = _range(r["test"]["n"] for r in runs)
             parts.append(f"시험 예제 {n}개" if ko else f"{n} test examples")
         read = short(max(float(r["tokens"]) for r in runs))
@@ -144,22 +145,22 @@ def _data(study: SuiteResults, ko: bool) -> list[str]:
     return lines
 
 
-def _training(study: SuiteResults, ko: bool) -> list[str]:
+def _training(results: SuiteResults, ko: bool) -> list[str]:
     lines = []
-    for task in study.tasks:
-        rs = [r for cell in study.of_task(task) for r in cell.records]
+    for task in results.tasks:
+        rs = [r for condition in results.of_task(task) for r in condition.records]
         fields = ("hidden", "layers", "heads", "steps", "batch", "rate", "warmup", "decay", "clip",
                   "dropout", "precision", "schedule")  # fmt: skip
         said = ", ".join(f"{f} {_range(r['run'].get(f) for r in rs)}" for f in fields)
         lines.append(f"{task}: {said}")
-    taken = _range(r["steps"] for r in study.records)
+    taken = _range(r["steps"] for r in results.records)
     return [*lines, f"{'실제 스텝 수' if ko else 'Steps taken'}: {taken}"]
 
 
-def _stopping(study: SuiteResults, ko: bool) -> list[str]:
-    patience = _range(r["run"].get("patience", 0) for r in study.records)
-    early = sum(bool(r.get("stopped_early")) for r in study.records)
-    every = _range(r["run"].get("every") for r in study.records)
+def _stopping(results: SuiteResults, ko: bool) -> list[str]:
+    patience = _range(r["run"].get("patience", 0) for r in results.records)
+    early = sum(bool(r.get("stopped_early")) for r in results.records)
+    every = _range(r["run"].get("every") for r in results.records)
     if ko:
         return [
             f"{every} 스텝마다 검증하고, 검증 점수가 가장 좋은 가중치를 시험에 쓴다. 시험 예제로는 "
@@ -173,22 +174,22 @@ def _stopping(study: SuiteResults, ko: bool) -> list[str]:
     ]
 
 
-def _machine(study: SuiteResults, ko: bool) -> list[str]:
-    kinds = Counter(_said(r["hardware"]) for r in study.records)
-    seconds = sum(r["seconds"] + r.get("judging_seconds", 0.0) for r in study.records)
+def _machine(results: SuiteResults, ko: bool) -> list[str]:
+    kinds = Counter(_said(r["hardware"]) for r in results.records)
+    seconds = sum(r["seconds"] + r.get("judging_seconds", 0.0) for r in results.records)
     wall = "학습과 검증에 든 시간의 합" if ko else "Training and validation of all trials, summed"
     count = "시행 {}개" if ko else "{} trials"
     said = [f"{kind} ({count.format(n)})" for kind, n in kinds.items()]
     return [*said, f"{wall}: {clock(seconds)}"]
 
 
-def _versions(study: SuiteResults, ko: bool) -> list[str]:
+def _versions(results: SuiteResults, ko: bool) -> list[str]:
     return [_said(dict(v)) for v in dict.fromkeys(tuple(r["versions"].items())
-                                                  for r in study.records)]  # fmt: skip
+                                                  for r in results.records)]  # fmt: skip
 
 
-def _failures(study: SuiteResults, ko: bool) -> list[str]:
-    source = study.source
+def _failures(results: SuiteResults, ko: bool) -> list[str]:
+    source = results.source
     lines = [f"{key}: {errors[-1]}" for key, errors in source.failures.items() if errors]
     missing = [key for key in source.missing if key not in source.failures]
     if missing:
@@ -196,7 +197,7 @@ def _failures(study: SuiteResults, ko: bool) -> list[str]:
         lines.append(f"{what}: {', '.join(missing)}")
     done = f"{len(source.records)} / {max(len(source.sheet.trials), len(source.records))}"
     lines.insert(0, f"{'끝난 시행' if ko else 'Trials finished'}: {done}")
-    return [*lines, *(remark[ko] for remark in study.remarks())]
+    return [*lines, *(remark[ko] for remark in results.remarks())]
 
 
 def _said(of: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """What was measured of the trained models, over seeds: contributions, roles, grouping.
 
-Tables here and figures in insight_figures.py are functions of `Measured`: of a study's records, or
-of what `ascender insight` has just measured.
+Tables here and figures in head_figures.py are functions of `ModelInsight`: from the records of a
+suite, or from what `ascender insight` has just measured.
 """
 
 from __future__ import annotations
@@ -19,25 +19,28 @@ from ascender.insight.contribution import TERMS
 from ascender.insight.grouping import as_now
 from ascender.insight.roles import Roles, agreement, aligned, layer_agreement, roles_of, vectors
 from ascender.lab.judge import RANGES
-from ascender.lab.reports.suite_results import SuiteResults
-from ascender.lab.reports.table import Cell, Table
-from ascender.lab.reports.tables import (
+from ascender.lab.reports.cells import (
     NONE,
     difference_cell,
     effect,
     interval_cell,
+    lab_table,
     mean_cell,
     number,
     p_cell,
+    term_cell,
+    verdict_cell,
 )  # fmt: skip
+from ascender.lab.reports.suite_results import SuiteResults
 from ascender.lab.stats import Paired, Summary, holm, paired
 from ascender.lab.verdict import DecisionRule, verdict
+from ascender.report.table import Cell, Table
 
 BESIDE = {"z": "states", "neighbours": "states", "attention": "attention", "states": "states"}
 
 
 @dataclass(frozen=True)
-class Measured:
+class ModelInsight:
     """A task and a variant: what insight.measure found of each seed, in order."""
 
     task: str
@@ -52,17 +55,17 @@ class Measured:
 
     @cached_property
     def vectors(self) -> list[np.ndarray]:
-        """Of the heads of each seed, (L, H, 8)."""
+        """Condition the heads of each seed, (L, H, 8)."""
         return [vectors(np.array(f["share"]), np.array(f["moved"])) for f in self.found]
 
     @cached_property
     def orders(self) -> list[np.ndarray]:
-        """Of each seed's heads, so that those with the same index are alike."""
+        """Condition each seed's heads, so that those with the same index are alike."""
         return aligned(self.vectors)
 
     @cached_property
     def roles(self) -> Roles:
-        """Of all heads of all seeds: by seed, layer and head."""
+        """Condition all heads of all seeds: by seed, layer and head."""
         return roles_of(np.concatenate([v.reshape(-1, v.shape[-1]) for v in self.vectors]))
 
     def mean(self, values: Sequence[np.ndarray]) -> np.ndarray:
@@ -89,20 +92,20 @@ class Measured:
         return {name: of for name, of in found.items() if len(of) == len(self.seeds)}
 
 
-def measured(study: SuiteResults) -> list[Measured]:
-    """The cells of a study whose records have been measured."""
+def measured(results: SuiteResults) -> list[ModelInsight]:
+    """The cells of a results whose records have been measured."""
     made = []
-    for cell in study.cells:
-        rs = [r for r in cell.records if r.get("insight")]
+    for condition in results.conditions:
+        rs = [r for r in condition.records if r.get("insight")]
         if rs:
             seeds = tuple(r["run"]["seed"] for r in rs)
             keys = tuple(r["key"] for r in rs)
-            made.append(Measured(cell.task, cell.variant, seeds, keys,
+            made.append(ModelInsight(condition.task, condition.variant, seeds, keys,
                                  tuple(r["insight"] for r in rs)))  # fmt: skip
     return made
 
 
-def insight_tables(found: Sequence[Measured], baseline: str, rule: DecisionRule) -> list[Table]:
+def insight_tables(found: Sequence[ModelInsight], baseline: str, rule: DecisionRule) -> list[Table]:
     """All that there is something for."""
     made = [
         contribution(found, baseline), role_table(found, baseline), agreements(found, baseline),
@@ -111,7 +114,7 @@ def insight_tables(found: Sequence[Measured], baseline: str, rule: DecisionRule)
     return [table for table in made if table.rows]
 
 
-def contribution(found: Sequence[Measured], baseline: str) -> Table:
+def contribution(found: Sequence[ModelInsight], baseline: str) -> Table:
     """What each rule does, by layer and over all."""
     columns = ("task", "variant", "of", "layer", "omega", "share", "moved", "whole", "muted", "n")
     rows = []
@@ -131,24 +134,23 @@ def contribution(found: Sequence[Measured], baseline: str) -> Table:
                     "whole": [np.mean(np.array(f["whole"])[at][..., r]) for f in m.found],
                 }
                 rows.append((
-                    Cell(m.task), Cell(m.variant, m.keys), Cell(rule),
+                    Cell(m.task), Cell(m.variant, m.keys), term_cell(rule),
                     Cell("all" if layer is None else str(layer)),
                     *(mean_cell(Summary.of(x), m.keys) for x in by_seed.values()),
                     _muted(m, rule) if layer is None else NONE, Cell(str(len(m.seeds)), m.keys),
                 ))  # fmt: skip
-    return _table("contribution", columns, rows, baseline)
+    return lab_table("contribution", columns, rows, baseline)
 
 
-def _muted(m: Measured, rule: str) -> Cell:
+def _muted(m: ModelInsight, rule: str) -> Cell:
     """The score with the rule muted less the score as it is."""
     if not all("score" in f for f in m.found):
         return NONE
     s = Summary.of([f["score"][rule] - f["score"][""] for f in m.found])
-    spread = "" if s.sd is None else f" ± {number(s.sd)}"
-    return Cell(number(s.mean, True) + spread, m.keys, {"mean": s.mean, "sd": s.sd})
+    return mean_cell(s, m.keys, signed=True)
 
 
-def role_table(found: Sequence[Measured], baseline: str) -> Table:
+def role_table(found: Sequence[ModelInsight], baseline: str) -> Table:
     """The roles that heads of all seeds fall into."""
     columns = ("task", "variant", "role", "heads", "by_layer",
                *(f"share_{t}" for t in TERMS), *(f"moved_{r}" for r in RULES))  # fmt: skip
@@ -163,15 +165,15 @@ def role_table(found: Sequence[Measured], baseline: str) -> Table:
             mine = made.which == k
             of = Counter(layer[mine].tolist())
             rows.append((
-                Cell(m.task), Cell(m.variant, m.keys), Cell(name),
+                Cell(m.task), Cell(m.variant, m.keys), term_cell(name),
                 Cell(f"{mine.sum()}/{len(mine)}", m.keys, {"": int(mine.sum())}),
                 Cell(" ".join(str(of[i]) for i in range(L)), m.keys),
                 *(Cell(number(x), m.keys, {"": float(x)}) for x in centre),
             ))  # fmt: skip
-    return _table("roles", columns, rows, baseline)
+    return lab_table("roles", columns, rows, baseline)
 
 
-def agreements(found: Sequence[Measured], baseline: str) -> Table:
+def agreements(found: Sequence[ModelInsight], baseline: str) -> Table:
     """Whether seeds agree on how heads differ."""
     columns = ("task", "variant", "layer", "pairs", "agreement", "null", "p_null")
     rows = []
@@ -189,10 +191,10 @@ def agreements(found: Sequence[Measured], baseline: str) -> Table:
                 shown = [*two, p_cell(a.p, m.keys)]
             rows.append((Cell(m.task), Cell(m.variant, m.keys), Cell(layer),
                          Cell(str(a.pairs), m.keys), *shown))  # fmt: skip
-    return _table("agreement", columns, rows, baseline)
+    return lab_table("agreement", columns, rows, baseline)
 
 
-def grouping(found: Sequence[Measured], baseline: str, rule: DecisionRule) -> Table:
+def grouping(found: Sequence[ModelInsight], baseline: str, rule: DecisionRule) -> Table:
     """How well each source finds the groups, against chance and against the baseline."""
     columns = ("task", "variant", "of", "layer", "nmi", "interval", "ari", "chance_nmi",
                "chance_ari", "n", "difference", "p", "verdict")  # fmt: skip
@@ -204,7 +206,7 @@ def grouping(found: Sequence[Measured], baseline: str, rule: DecisionRule) -> Ta
             ari = Summary.of([g["ari"][0] for g in got])
             chance = [Summary.of([g["chance"][i] for g in got]).mean for i in (0, 1)]
             cells = (
-                Cell(m.task), Cell(m.variant, m.keys), Cell(of), Cell(str(layer)),
+                Cell(m.task), Cell(m.variant, m.keys), term_cell(of), Cell(str(layer)),
                 mean_cell(nmi, m.keys), interval_cell(nmi.interval, m.keys),
                 mean_cell(ari, m.keys), *(Cell(number(c), m.keys, {"": c}) for c in chance),
                 Cell(str(nmi.n), m.keys),
@@ -215,18 +217,18 @@ def grouping(found: Sequence[Measured], baseline: str, rule: DecisionRule) -> Ta
     for cells, m, base, pair in lines:
         if pair is None or base is None:
             word = "baseline" if m.variant == baseline else "unjudged"
-            rows.append((*cells, NONE, NONE, Cell(word, m.keys)))
+            rows.append((*cells, NONE, NONE, verdict_cell(word, m.keys)))
             continue
         p = next(adjusted)
         word = "unjudged" if p is None else verdict(pair.interval, p, replace(rule, higher=True))
         mine = (*m.keys, *base.keys)
         rows.append((*cells, difference_cell(pair.mean, pair.interval, mine), p_cell(p, mine),
-                     Cell(word, mine)))  # fmt: skip
+                     verdict_cell(word, mine)))  # fmt: skip
     kept = len(columns) if baseline else columns.index("difference")
-    return _table("grouping", columns[:kept], [row[:kept] for row in rows], baseline)
+    return lab_table("grouping", columns[:kept], [row[:kept] for row in rows], baseline)
 
 
-def _beside(m: Measured, base: Measured | None, of: str, layer: int) -> Paired | None:
+def _beside(m: ModelInsight, base: ModelInsight | None, of: str, layer: int) -> Paired | None:
     """NMI against the baseline's on the seeds that both have: of the same source, or of the states
     that the layer reads where the baseline has no such thing."""
     if base is None or base is m:
@@ -238,7 +240,3 @@ def _beside(m: Measured, base: Measured | None, of: str, layer: int) -> Paired |
         return None
     a, b = ([side[seed]["nmi"][0] for seed in common] for side in (mine, theirs))
     return paired(a, b, RANGES["NMI"])
-
-
-def _table(name: str, columns: Sequence[str], rows: Sequence[tuple[Cell, ...]], base: str) -> Table:
-    return Table(name, tuple(columns), tuple(rows), base)

@@ -1,48 +1,60 @@
-"""Two tables for a claim of efficiency: who is not worse, and what it costs where it is long."""
+"""Two tables for a claim of efficiency: non-inferiority, and costs at long lengths."""
 
 from __future__ import annotations
 
+from ascender.lab.reports.cells import (
+    NONE,
+    difference_cell,
+    keys,
+    lab_table,
+    number,
+    ratio_cell,
+    short,
+    verdict_cell,
+)  # fmt: skip
 from ascender.lab.reports.suite_results import SuiteResults
-from ascender.lab.reports.table import Cell, Table
-from ascender.lab.reports.tables import FLOPS, NONE, keys, number, ratio_cell, short, span
+from ascender.lab.reports.tables import FLOPS
 from ascender.lab.stats import Interval
 from ascender.lab.verdict import inferior, not_inferior
+from ascender.report.table import Cell, Table
 
 
-def inferiority(study: SuiteResults) -> Table:
+def inferiority(results: SuiteResults) -> Table:
     """Whether a variant is at most the suite's margin worse than the baseline, and its attention
     FLOPs beside it. No rows where the suite has no margin."""
-    margin = study.sheet.rule.margin
+    margin = results.sheet.rule.margin
     rows = []
-    for cell in study.cells if margin else ():
-        c, base = study.judged.get((cell.task, cell.variant)), study.base_of(cell)
+    for condition in results.conditions if margin else ():
+        c, base = (
+            results.judged.get((condition.task, condition.variant)),
+            results.base_of(condition),
+        )
         if c is None or base is None or c.by_seed.interval is None:
             continue
-        common = sorted(set(cell.seeds) & set(base.seeds))
-        mine = keys(cell, base, seeds=common)
-        within, higher = c.by_seed.interval, bool(cell.records[0]["higher"])
-        flops = cell.mean(FLOPS) / base.mean(FLOPS)
+        common = sorted(set(condition.seeds) & set(base.seeds))
+        trials = keys(condition, base, seeds=common)
+        within, higher = c.by_seed.interval, bool(condition.records[0]["higher"])
+        flops = condition.mean(FLOPS) / base.mean(FLOPS)
         rows.append((
-            Cell(cell.task), Cell(cell.variant, keys(cell)), Cell(str(len(common)), mine),
-            Cell(f"{number(c.by_seed.mean, True)} {span(within, True)}", mine,
-                 {"mean": c.by_seed.mean, "low": within.low, "high": within.high}),
+            Cell(condition.task), Cell(condition.variant, keys(condition)),
+            Cell(str(len(common)), trials), difference_cell(c.by_seed.mean, within, trials),
             Cell(number(margin), (), {"": margin}),
-            Cell(_word(within, margin, higher), mine), ratio_cell(flops, mine),
+            verdict_cell(_verdict(within, margin, higher), trials), ratio_cell(flops, trials),
         ))  # fmt: skip
     columns = ("task", "variant", "n", "difference", "margin", "verdict", "flops_ratio")
-    return Table("inferiority", columns, tuple(rows), study.sheet.baseline)
+    return lab_table("inferiority", columns, rows, results.sheet.baseline)
 
 
-def _word(within: Interval, margin: float, higher: bool) -> str:
+def _verdict(within: Interval, margin: float, higher: bool) -> str:
     if not_inferior(within, margin, higher):
         return "not_inferior"
     return "inferior" if inferior(within, margin, higher) else "unproven"
 
 
-def costs(study: SuiteResults) -> Table:
+def costs(results: SuiteResults) -> Table:
     """One attention layer of each variant at length, × the baseline's at the same length."""
     rows = []
-    found = study.source.costs
+    found = results.source.costs
     for row in found:
         base = next(r for r in found if r.n == row.n)
         tokens, usual = (1e3 * r.n / r.training_ms for r in (row, base))
@@ -54,7 +66,7 @@ def costs(study: SuiteResults) -> Table:
             cells.append(NONE if x is None or b is None else _beside(x, x / b))
         rows.append(tuple(cells))
     columns = ("variant", "length", "layer_flops", "latency", "training_speed", "training_memory")
-    return Table("costs", columns, tuple(rows), found[0].variant if found else "")
+    return lab_table("costs", columns, rows, found[0].variant if found else "")
 
 
 def _beside(x: float, ratio: float) -> Cell:

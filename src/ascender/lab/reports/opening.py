@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from ascender.lab.reports.cells import number
 from ascender.lab.reports.claims import not_inferior, worst_flops
-from ascender.lab.reports.strings import OPENINGS
+from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_results import SuiteResults
-from ascender.lab.reports.table import Cell, Table
-from ascender.lab.reports.tables import number
 from ascender.lab.stats import holm
+from ascender.report.strings import Pair, joined
+from ascender.report.table import Cell, Table
 
 Subject = Literal["accuracy", "cost", "insight", "tuning"]
-Said = tuple[str, str]
 Tables = Mapping[str, Table]
 
 # Tables and figures that come first, of those that there are.
@@ -32,78 +32,76 @@ MAIN: dict[Subject, tuple[str, ...]] = {
 NAMED = 4  # tasks or variants that a sentence names
 
 
-def subject(study: SuiteResults) -> Subject:
+def subject(results: SuiteResults) -> Subject:
     """What a suite is about: one that tunes; one with a margin, how cheap it may be; one whose
     models were all measured, what they do; else how good they are."""
-    if study.sheet.tuning:
+    if results.sheet.tuning:
         return "tuning"
-    if study.sheet.rule.margin:
+    if results.sheet.rule.margin:
         return "cost"
-    return "insight" if all(r.get("insight") for r in study.records) else "accuracy"
+    return "insight" if all(r.get("insight") for r in results.records) else "accuracy"
 
 
-def ordered(tables: Sequence[Table], study: SuiteResults) -> list[Table]:
+def ordered(tables: Sequence[Table], results: SuiteResults) -> list[Table]:
     """The subject's own first."""
-    first = FIRST[subject(study)]
+    first = FIRST[subject(results)]
     return sorted(tables, key=lambda t: first.index(t.name) if t.name in first else len(first))
 
 
-def main_figure(names: Sequence[str], study: SuiteResults) -> str | None:
-    """Of the figures that were drawn the one that shows the verdict."""
-    return next((name for name in MAIN[subject(study)] if name in names), None)
+def main_figure(names: Sequence[str], results: SuiteResults) -> str | None:
+    """Condition the figures that were drawn the one that shows the verdict."""
+    return next((name for name in MAIN[subject(results)] if name in names), None)
 
 
-def sentence(study: SuiteResults, tables: Sequence[Table]) -> Said:
-    """The verdict in English and Korean, of a study and its tables; of a suite that is not
+def sentence(results: SuiteResults, tables: Sequence[Table]) -> Pair:
+    """The verdict in English and Korean, of a results and its tables; of a suite that is not
     finished, how far it is."""
-    said = SENTENCES[subject(study)](study, {table.name: table for table in tables})
-    if not study.source.missing:
+    said = SENTENCES[subject(results)](results, {table.name: table for table in tables})
+    if not results.source.missing:
         return said
-    done = {"n": len(study.records), "all": len(study.sheet.trials)}
-    before = _said("unfinished", **done)
-    return f"{before[0]} {said[0]}", f"{before[1]} {said[1]}"
+    done = {"n": len(results.records), "all": len(results.sheet.trials)}
+    return joined(_sentence("unfinished", **done), said, joint=" ")
 
 
-def of_claims(judged: Table) -> Said:
+def claims_sentence(judged: Table) -> Pair:
     """How many of a bundle's claims came out how."""
-    at = judged.columns.index("verdict")
-    words = [row[at].text for row in judged.rows]
+    words = [cell.value for cell in judged.column("verdict")]
     n = {word: words.count(word) for word in ("supported", "not_supported")}
-    return _said("claims", n=len(words), open=len(words) - sum(n.values()), **n)
+    return _sentence("claims", n=len(words), open=len(words) - sum(n.values()), **n)
 
 
-def _accuracy(study: SuiteResults, tables: Tables) -> Said:
-    """Of the variant with the rules, or of all where it is what they are compared with."""
-    ruled = study.ruled()
-    alone = not study.sheet.against and any(v == ruled for _, v in study.judged)
+def _accuracy(results: SuiteResults, tables: Tables) -> Pair:
+    """Condition the variant with the rules, or of all where it is what they are compared with."""
+    ruled = results.ruled()
+    alone = not results.sheet.against and any(v == ruled for _, v in results.judged)
     by: dict[str, list[str]] = {"win": [], "tie": [], "loss": [], "unjudged": []}
-    for cell in study.cells:
-        word = study.verdict(cell)
-        if word in by and (not alone or cell.variant == ruled):
-            by[word].append(cell.task if alone else f"{cell.variant}: {cell.task}")
+    for condition in results.conditions:
+        word = results.verdict(condition)
+        if word in by and (not alone or condition.variant == ruled):
+            by[word].append(condition.task if alone else f"{condition.variant}: {condition.task}")
     n = {word: len(names) for word, names in by.items()}
     if not sum(n.values()) - n["unjudged"]:
-        return _said("nothing")
+        return _sentence("nothing")
     counts = {"n": sum(n.values()), **n, "won": _few(by["win"]), "lost": _few(by["loss"])}
-    rest = _said("rest", n=n["unjudged"]) if n["unjudged"] else ("", "")
-    name = "alone" if alone else "paired" if study.sheet.against else "all"
-    said = _said(name, ruled=ruled, baseline=study.sheet.baseline, **counts)
-    return said[0] + rest[0] + ".", said[1] + rest[1] + "."
+    rest = _sentence("rest", n=n["unjudged"]) if n["unjudged"] else ("", "")
+    name = "alone" if alone else "paired" if results.sheet.against else "all"
+    said = _sentence(name, ruled=ruled, baseline=results.sheet.baseline, **counts)
+    return joined(said, rest, (".", "."))
 
 
-def _cost(study: SuiteResults, tables: Tables) -> Said:
+def _cost(results: SuiteResults, tables: Tables) -> Pair:
     """Who is not inferior on every task, and what it takes."""
-    good = [f"{v} ({worst_flops(study, v):.2f}×)" for v in not_inferior(study)]
-    given = {"baseline": study.sheet.baseline, "margin": f"{study.sheet.rule.margin:g}"}
-    return _said("cheap" if good else "dear", good=", ".join(good), **given)
+    good = [f"{v} ({worst_flops(results, v):.2f}×)" for v in not_inferior(results)]
+    given = {"baseline": results.sheet.baseline, "margin": f"{results.sheet.rule.margin:g}"}
+    return _sentence("cheap" if good else "dear", good=", ".join(good), **given)
 
 
-def _insight(study: SuiteResults, tables: Tables) -> Said:
+def _insight(results: SuiteResults, tables: Tables) -> Pair:
     """Whether z and neighbours find groups that the baseline's states do not, and whether seeds
     agree on heads."""
     words = [
-        row["verdict"].text for row in _rows(tables, "grouping")
-        if "verdict" in row and row["of"].text in ("z", "neighbours")
+        row["verdict"].value for row in _rows(tables, "grouping")
+        if "verdict" in row and row["of"].value in ("z", "neighbours")
     ]  # fmt: skip
     rows = [
         r for r in _rows(tables, "agreement") if r["layer"].text != "all" and r["p_null"].data
@@ -111,26 +109,27 @@ def _insight(study: SuiteResults, tables: Tables) -> Said:
     ps = holm([row["p_null"].data[""] for row in rows])
     counts = {word: words.count(word) for word in ("win", "tie", "loss")}
     if not sum(counts.values()):
-        return _accuracy(study, tables)
-    return _said(
-        "groups", baseline=study.sheet.baseline, n=len(words), **counts, layers=len(rows),
-        same=sum(p is not None and p < study.sheet.rule.alpha for p in ps),
+        return _accuracy(results, tables)
+    same = sum(p is not None and p < results.sheet.rule.alpha for p in ps)
+    return _sentence(
+        "groups", baseline=results.sheet.baseline, n=len(words), **counts, layers=len(rows),
+        same=same,
     )  # fmt: skip
 
 
-def _tuning(study: SuiteResults, tables: Tables) -> Said:
+def _tuning(results: SuiteResults, tables: Tables) -> Pair:
     best = []
-    for task in study.tasks:
-        cells = study.of_task(task)
+    for task in results.tasks:
+        cells = results.of_task(task)
         up = bool(cells[0].records[0]["higher"])
         top = max(cells, key=lambda c: c.summary.mean if up else -c.summary.mean)
         best.append(f"{task} {top.variant} {number(top.summary.mean)}")
-    return _said("tuned", best=_few(best, ", "))
+    return _sentence("tuned", best=_few(best, ", "))
 
 
 def _rows(tables: Tables, name: str) -> list[dict[str, Cell]]:
     table = tables.get(name)
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows] if table else []
+    return table.records() if table else []
 
 
 def _few(names: Sequence[str], joint: str = ", ") -> str:
@@ -141,9 +140,8 @@ def _few(names: Sequence[str], joint: str = ", ") -> str:
     return f" ({joint.join(names[:NAMED])}{more})"
 
 
-def _said(name: str, **names: object) -> Said:
-    en, ko = OPENINGS[name]
-    return en.format(**names), ko.format(**names)
+def _sentence(name: str, **fields: object) -> Pair:
+    return STRINGS.pair(f"opening.{name}", **fields)
 
 
 SENTENCES = {"accuracy": _accuracy, "cost": _cost, "insight": _insight, "tuning": _tuning}

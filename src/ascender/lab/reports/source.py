@@ -53,7 +53,7 @@ class Sheet:
 
 
 @dataclass(frozen=True)
-class Source:
+class ReportSource:
     """A sheet, its records, what went wrong, by the keys of the trials, and measured costs."""
 
     sheet: Sheet
@@ -79,7 +79,7 @@ class NoTrial(ValueError):
 
 def read(
     folder: Path, suite: Suite | None = None, say: Callable[[str], None] = warnings.warn
-) -> Source:
+) -> ReportSource:
     """From a store, packed or not, or from an earlier report."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; expected one of `ascender lab run --out`")
@@ -93,7 +93,7 @@ def read(
         failures = {key: f for key in keys if (f := store.failures(key))}
     if not records:
         raise NoTrial(f"{folder} has no finished trial of {sheet.name!r}; expected at least one")
-    return Source(sheet, tuple(records), failures, folder, measured(folder)[0])
+    return ReportSource(sheet, tuple(records), failures, folder, measured(folder)[0])
 
 
 def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str]]]:
@@ -121,7 +121,7 @@ def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str
     return made, failures
 
 
-def raw(source: Source) -> dict[str, str | bytes]:
+def raw(source: ReportSource) -> dict[str, str | bytes]:
     """trials.jsonl.gz, suite.json (and costs.json): enough to make the report again."""
     sheet = {k: v for k, v in asdict(source.sheet).items() if k not in ("given", "changed")}
     made: dict[str, str | bytes] = {PACKED: packed_bytes(source.records)}
