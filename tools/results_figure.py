@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 from ascender.lab.reports.drawing import style
+
 from ascender.lab.reports.source import read
 from ascender.lab.reports.suite_results import SuiteResults
 from ascender.report.palette import looks
