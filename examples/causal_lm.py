@@ -1,10 +1,12 @@
-"""The next byte of Python's own source, and some lines of it made up.
+"""Causal language model: the next byte of Python source, then a generated sample.
 
     python examples/causal_lm.py
-    python examples/causal_lm.py --attention vanilla     the same model with one word changed
+    python examples/causal_lm.py --attention vanilla     the same model with plain attention
 
-Under a minute of one CPU core.
+Takes under a minute on one CPU core.
 """
+
+import math
 
 import torch
 from shared import arguments, fit, pieces, stdlib
@@ -20,8 +22,8 @@ def to_bytes(text: str) -> torch.Tensor:
 
 @torch.no_grad()
 def bits(model: AscenderForCausalLM, rows: torch.Tensor) -> float:
-    """A byte's worth of surprise."""
-    return float(model(rows, labels=rows).loss) / 0.6931
+    """Cross-entropy in bits per byte."""
+    return float(model(rows, labels=rows).loss) / math.log(2)
 
 
 def main() -> None:
@@ -34,12 +36,12 @@ def main() -> None:
         "tiny", vocab_size=256, attention=args.attention, position=args.position
     )
     model = AscenderForCausalLM(config).eval()
-    print(f"before: {bits(model, test):.2f} bits a byte (8 is guessing)")
+    print(f"before: {bits(model, test):.2f} bits per byte (guessing: 8)")
     fit(model, [{"input_ids": row, "labels": row} for row in train], args.steps)
-    print(f"after:  {bits(model, test):.2f} bits a byte")
+    print(f"after:  {bits(model, test):.2f} bits per byte")
     prompt = to_bytes("def parse(self, ")[None]
-    made = model.generate(prompt, max_new_tokens=80, do_sample=True, temperature=0.7)
-    print(bytes(made[0].tolist()).decode(errors="replace"))
+    sample = model.generate(prompt, max_new_tokens=80, do_sample=True, temperature=0.7)
+    print(bytes(sample[0].tolist()).decode(errors="replace"))
 
 
 if __name__ == "__main__":

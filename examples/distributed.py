@@ -1,12 +1,12 @@
-"""One training run on one process, on replicas (DDP) or on shards (FSDP): the same losses.
+"""Train on one process, on replicas (DDP) or on shards (FSDP), with the same losses.
 
     python examples/distributed.py
     torchrun --nproc-per-node 2 examples/distributed.py --ddp
     torchrun --nproc-per-node 2 examples/distributed.py --fsdp --model causal --out out/sharded
 
-Every process takes its share of the same global batch. With --out a model is saved, by shards
-where it was in shards, as a folder that from_pretrained loads on any number of processes. gloo on
-CPUs, nccl on GPUs. About ten seconds of one CPU core for all six models, start-up included.
+Every process takes its share of the same global batch. With --out the trained models are saved as
+folders that from_pretrained loads on any number of processes. Uses gloo on CPUs and nccl on GPUs.
+All six models take about ten seconds on one CPU core, start-up included.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ VOCAB, BATCH, LENGTH, CLASSES = 61, 4, 23, 3
 
 
 def config(name: str, args: argparse.Namespace) -> hf.AscenderConfig:
-    """Three heads on two processes: the rules' numbers, one a head, do not divide evenly. The
-    auxiliary losses are means over tokens, so the padded batch goes without."""
+    """Three heads do not divide evenly over two processes, which tests the per-head parameters.
+    Auxiliary losses are means over tokens, so the padded batch has none."""
     more = {} if name in ("model", "sequence") else {"sep_loss": 0.1, "coh_loss": 0.1}
     return hf.AscenderConfig(
         vocab_size=VOCAB, hidden_size=48, num_hidden_layers=2, num_attention_heads=3,
@@ -59,7 +59,7 @@ def batch(name: str, step: int) -> dict[str, Tensor]:
             "input_ids": tokens.masked_fill(hidden, 0),
             "labels": tokens.masked_fill(~hidden, -100),
         }
-    if name == "sequence":  # padded: a mean over rows does not mind how long they are
+    if name == "sequence":  # padded: the loss is a mean over rows of any length
         real = torch.arange(LENGTH) < torch.randint(11, LENGTH + 1, (BATCH, 1), generator=g)
         return {"input_ids": tokens, "attention_mask": real, "labels": by.squeeze(1) % CLASSES}
     if name == "model":  # has no labels of its own
@@ -70,15 +70,15 @@ def batch(name: str, step: int) -> dict[str, Tensor]:
 
 
 def loss_of(name: str, model: nn.Module, share: dict[str, Tensor]) -> Tensor:
-    """The model's own loss; of bare states, how far each is from the one before it."""
+    """The model's own loss; for AscenderModel, the squared change between consecutive states."""
     if name != "model":
         return model(**share).loss
     states = model(**share).last_hidden_state
     return (states[:, 1:] - states[:, :-1]).square().mean()
 
 
-def spread(model: nn.Module, args: argparse.Namespace) -> nn.Module:
-    """On this process alone, as a replica, or in shards."""
+def distribute(model: nn.Module, args: argparse.Namespace) -> nn.Module:
+    """The model on this process alone, as a replica, or in shards."""
     if args.fsdp:
         return sharding.shard(model)
     if args.ddp:
@@ -90,7 +90,7 @@ def train(name: str, args: argparse.Namespace, rank: int, size: int) -> list[flo
     """The loss of every step, as a mean over the processes."""
     torch.manual_seed(0)  # the same weights everywhere
     plain = MODELS[name](config(name, args)).to(args.device)
-    model = spread(plain, args)
+    model = distribute(plain, args)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     losses, mine = [], slice(rank, None, size)
     for step in range(args.steps):
@@ -114,13 +114,13 @@ def train(name: str, args: argparse.Namespace, rank: int, size: int) -> list[flo
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS),
-                        help="which of the models (all)")  # fmt: skip
+                        help="models to train")  # fmt: skip
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--ddp", action="store_true", help="a replica on every process")
-    how.add_argument("--fsdp", action="store_true", help="shards")
-    parser.add_argument("--attention", default="ascender", help="or a baseline (ascender)")
-    parser.add_argument("--position", default="rope", help="how places enter (rope)")
-    parser.add_argument("--steps", type=int, default=5, help="of training (5)")
+    how.add_argument("--fsdp", action="store_true", help="one shard on every process")
+    parser.add_argument("--attention", default="ascender", help="attention")
+    parser.add_argument("--position", default="rope", help="position")
+    parser.add_argument("--steps", type=int, default=5, help="training steps")
     parser.add_argument("--out", type=Path, help="folder for the trained models")
     args = parser.parse_args()
 

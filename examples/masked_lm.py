@@ -1,8 +1,8 @@
-"""Words behind masks: days, months and numbers in their order, with gaps to be filled.
+"""Masked language model: fill the gaps in sequences of days, months, notes and hours.
 
     python examples/masked_lm.py
 
-Under a minute of one CPU core.
+Takes under a minute on one CPU core.
 """
 
 import calendar
@@ -26,34 +26,34 @@ Words = transformers.PreTrainedTokenizerFast
 
 
 def rows(count: int, seed: int) -> list[str]:
-    """Parts of the cycles, forwards or backwards, from anywhere."""
+    """Parts of the cycles, forwards or backwards, from any start."""
     draw = random.Random(seed)
-    found = []
+    lines = []
     for _ in range(count):
         cycle, start, way = draw.choice(CYCLES), draw.randrange(24), draw.choice((1, -1))
-        found.append(" ".join(cycle[(start + way * i) % len(cycle)] for i in range(LENGTH)))
-    return found
+        lines.append(" ".join(cycle[(start + way * i) % len(cycle)] for i in range(LENGTH)))
+    return lines
 
 
 def tokenizer() -> Words:
     words = ["[PAD]", "[MASK]", *dict.fromkeys(word for cycle in CYCLES for word in cycle)]
-    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, "[PAD]"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return Words(tokenizer_object=made, pad_token="[PAD]", mask_token="[MASK]")
+    words_only = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, "[PAD]"))
+    words_only.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return Words(tokenizer_object=words_only, pad_token="[PAD]", mask_token="[MASK]")
 
 
 @torch.no_grad()
 def accuracy(model: AscenderForMaskedLM, batch: dict[str, torch.Tensor]) -> float:
-    told = batch["labels"] != -100
+    masked = batch["labels"] != -100
     guess = model(batch["input_ids"]).logits.argmax(-1)
-    return float((guess == batch["labels"])[told].float().mean())
+    return float((guess == batch["labels"])[masked].float().mean())
 
 
 @torch.no_grad()
 def filled(
     model: AscenderForMaskedLM, words: transformers.PreTrainedTokenizerFast, text: str
 ) -> str:
-    """The text with its masks told."""
+    """The text with its masks replaced by predictions."""
     ids = torch.tensor([words(text)["input_ids"]])
     guess = torch.where(ids == words.mask_token_id, model(ids).logits.argmax(-1), ids)
     return words.decode(guess[0])
@@ -72,10 +72,10 @@ def main() -> None:
         attention=args.attention, position=args.position,
     )  # fmt: skip
     model = AscenderForMaskedLM(config).eval()
-    told = test["labels"][test["labels"] != -100]
-    often = float((told == told.mode().values).float().mean())
+    masked = test["labels"][test["labels"] != -100]
+    often = float((masked == masked.mode().values).float().mean())
     before = accuracy(model, test)
-    print(f"before: {before:.1%} of the hidden words (always the commonest: {often:.1%})")
+    print(f"before: {before:.1%} of the masked words (most frequent word: {often:.1%})")
     fit(model, data, args.steps, collate=hide, batch=64, rate=3e-3)
     print(f"after:  {accuracy(model, test):.1%}")
     for text in ("Friday [MASK] Sunday [MASK]", "4 3 [MASK] 1 [MASK] 23"):

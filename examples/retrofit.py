@@ -1,13 +1,13 @@
-"""The three rules for a pretrained model: a swarm learns, the model stays as it is.
+"""Add the three rules to a pretrained model and train only the added parameters (the swarm).
 
-    python examples/retrofit.py                         a tiny model, trained here first
+    python examples/retrofit.py                         # a tiny model, trained first
     python examples/retrofit.py weights/stories15M --out out/swarm
     python examples/retrofit.py weights/stories15M --data gsm8k/main/train.jsonl --out out/swarm
     ascender eval weights/stories15M --adapter out/swarm --tasks gsm8k,sst2
 
-The text is Python's documentation of itself, or the lines of a JSON file (all their strings). The
-tiny model is a Llama of two layers that has read other modules; it is written to OUT-base. With
-the tiny model under a minute of one CPU core.
+The text is Python source, or all strings of a JSON lines file. The tiny model is a Llama of two
+layers, trained on other Python modules and written to OUT-base. With the tiny model this takes
+under a minute on one CPU core.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def text_of(path: Path | None) -> str:
 
 
 def rows_of(tokenizer: Any, text: str) -> tuple[list[dict[str, torch.Tensor]], torch.Tensor]:
-    """Rows to train on, and the first ones of the text, which are held out."""
+    """Training rows, and the first rows of the text, which are held out."""
     rows = pieces(torch.tensor(tokenizer(text, add_special_tokens=False).input_ids), LENGTH)
     return [{"input_ids": row, "labels": row} for row in rows[HELD_OUT:]], rows[:HELD_OUT]
 
 
 def pretrain(steps: int, folder: Path) -> None:
-    """A tiny Llama, trained without the rules on other text, and its tokenizer."""
+    """Train a tiny Llama without the rules on other text, and save it with its tokenizer."""
     progress("no model given: training a tiny one first")
     text = stdlib("inspect", "typing", "tarfile", "unittest.mock")
     tokenizer = train_tokenizer([text], 512)
@@ -66,14 +66,14 @@ def perplexity(model: torch.nn.Module, rows: torch.Tensor) -> float:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("model", nargs="?", help="folder or Hub name of a causal language model; "
-                        "without it a tiny one is trained")  # fmt: skip
-    parser.add_argument("--data", type=Path, help="JSON, one object a line")
+                        "default: train a tiny one")  # fmt: skip
+    parser.add_argument("--data", type=Path, help="JSON, one object per line")
     parser.add_argument("--out", type=Path, default=Path("out/swarm"),
-                        help="folder of the adapter (out/swarm)")  # fmt: skip
-    parser.add_argument("--steps", type=int, default=100, help="of training the swarm (100)")
-    parser.add_argument("--batch", type=int, default=16, help="rows a step (16)")
+                        help="folder of the adapter")  # fmt: skip
+    parser.add_argument("--steps", type=int, default=100, help="training steps of the swarm")
+    parser.add_argument("--batch", type=int, default=16, help="rows per step")
     parser.add_argument("--base-steps", type=int, default=300,
-                        help="of training the tiny model (300)")  # fmt: skip
+                        help="training steps of the tiny model")  # fmt: skip
     args = parser.parse_args()
     torch.manual_seed(0)
 

@@ -1,8 +1,8 @@
-"""Handwritten digits: 8 × 8 pixels are 64 tokens; a pixel's neighbours are those beside it.
+"""Sequence classification: handwritten digits as 64 pixels, with grid neighbours.
 
     python examples/sequence_classification.py
 
-Under a minute of one CPU core.
+Takes under a minute on one CPU core.
 """
 
 import sys
@@ -17,21 +17,21 @@ GREYS = 17
 
 
 def digits() -> tuple[torch.Tensor, torch.Tensor]:
-    """(1797, 64) greys and the digits they show."""
+    """(1797, 64) grey values and their digits."""
     try:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError:
-        sys.exit("this example needs scikit-learn's digits; expected: pip install scikit-learn")
-    found = load_digits()
-    return torch.tensor(found.data).long(), torch.tensor(found.target)
+        sys.exit("this example needs scikit-learn: pip install scikit-learn")
+    images = load_digits()
+    return torch.tensor(images.data).long(), torch.tensor(images.target)
 
 
 @torch.no_grad()
 def accuracy(model: AscenderForSequenceClassification, x: torch.Tensor, y: torch.Tensor) -> float:
-    return float((model(x, neighbours=BESIDE).logits.argmax(-1) == y).float().mean())
+    return float((model(x, neighbours=GRID).logits.argmax(-1) == y).float().mean())
 
 
-BESIDE = grid(8, 8, 1)
+GRID = grid(8, 8, 1)
 
 
 def main() -> None:
@@ -44,11 +44,11 @@ def main() -> None:
         max_position_embeddings=64,
     )  # fmt: skip
     model = AscenderForSequenceClassification(config).eval()
-    print(f"before: {accuracy(model, x[test], y[test]):.1%} of unseen digits (guessing: 10%)")
+    print(f"before: {accuracy(model, x[test], y[test]):.1%} of held-out digits (guessing: 10%)")
 
     def collate(rows: list[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, torch.Tensor]:
         x, y = (torch.stack(column) for column in zip(*rows, strict=True))
-        return {"input_ids": x, "labels": y, "neighbours": BESIDE}
+        return {"input_ids": x, "labels": y, "neighbours": GRID}
 
     fit(
         model,

@@ -1,4 +1,4 @@
-"""What the examples that train have in common: arguments, real text, transformers' Trainer."""
+"""Shared by the examples that train: arguments, text, transformers' Trainer."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ transformers.utils.logging.disable_progress_bar()
 
 
 def arguments(about: str, steps: int) -> argparse.Namespace:
-    """--steps, --attention, --position, --seed; the seed is set."""
+    """Parse --steps, --attention, --position and --seed, and set the seed."""
     parser = parser_of(about)
-    parser.add_argument("--steps", type=int, default=steps, help=f"of training ({steps})")
+    parser.add_argument("--steps", type=int, default=steps, help="training steps")
     parser.add_argument("--attention", choices=[a for a in ATTENTIONS if a != "graph"],
-                        default="ascender", help="the word that makes it a baseline")  # fmt: skip
+                        default="ascender", help="attention, ours or a baseline")  # fmt: skip
     parser.add_argument("--position", choices=list(POSITIONS), default="rope",
-                        help="how places enter (rope)")  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of weights and order (0)")
+                        help="position")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="seed of weights and batches")
     args = parser.parse_args()
     transformers.set_seed(args.seed)
     return args
 
 
 class Progress(transformers.TrainerCallback):
-    """A line whenever the Trainer logs: step, loss, time left."""
+    """Print step, loss and time left whenever the Trainer logs."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.start = time.perf_counter()
@@ -44,21 +44,21 @@ class Progress(transformers.TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if "loss" in (logs or {}):  # the last log has the totals instead
-            a_step = (time.perf_counter() - self.start) / state.global_step
-            left = a_step * (state.max_steps - state.global_step)
+            step_time = (time.perf_counter() - self.start) / state.global_step
+            left = step_time * (state.max_steps - state.global_step)
             at = f"step {state.global_step}/{state.max_steps}"
             progress(f"{at}  loss {logs['loss']:.3f}  {left:.0f} s left")
 
 
 def stdlib(*modules: str) -> str:
-    """The source of some modules of the standard library: real text that every machine has."""
+    """The source of some modules of the standard library: real text on every machine."""
     return "\n".join(inspect.getsource(importlib.import_module(name)) for name in modules)
 
 
 def fit(
     model: Any, data: Any, steps: int, *, batch: int = 16, rate: float = 3e-3, collate: Any = None
 ) -> None:
-    """Train with transformers' own Trainer, λ by the default schedule."""
+    """Train with transformers' Trainer and the default schedule of λ."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as out:
         options = transformers.TrainingArguments(
@@ -79,5 +79,5 @@ def fit(
 
 
 def pieces(tokens: torch.Tensor, length: int) -> torch.Tensor:
-    """A long row of tokens cut into rows of `length`."""
+    """Cut a long sequence of tokens into rows of `length`."""
     return tokens[: len(tokens) // length * length].view(-1, length)

@@ -1,8 +1,8 @@
-"""What each character of Python's source belongs to: a name, a keyword, a number, a string …
+"""Token classification: is a character of Python source part of a name, a keyword, a number …?
 
     python examples/token_classification.py
 
-Under a minute of one CPU core.
+Takes under a minute on one CPU core.
 """
 
 import io
@@ -19,7 +19,7 @@ LENGTH = 96
 
 
 def kind(token: tokenize.TokenInfo) -> int:
-    """The label of a token, by Python's own tokenizer."""
+    """The label of a token of Python's tokenizer."""
     if token.type == tokenize.NAME:
         return KINDS.index("keyword" if keyword.iskeyword(token.string) else "name")
     names = {tokenize.NUMBER: "number", tokenize.STRING: "string", tokenize.COMMENT: "comment",
@@ -28,7 +28,7 @@ def kind(token: tokenize.TokenInfo) -> int:
 
 
 def labelled(text: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Characters (those beyond ASCII as 127) and the kind of each."""
+    """Characters (non-ASCII as 127) and their labels."""
     lines = text.splitlines(keepends=True)
     starts = torch.tensor([0, *(len(line) for line in lines)]).cumsum(0).tolist()
     kinds = torch.zeros(len(text), dtype=torch.long)
@@ -55,7 +55,7 @@ def main() -> None:
     model = AscenderForTokenClassification(config).eval()
     often = float((y_test == y.flatten().mode().values).float().mean())
     before = accuracy(model, x_test, y_test)
-    print(f"before: {before:.1%} of characters (always the commonest: {often:.1%})")
+    print(f"before: {before:.1%} of characters (most frequent class: {often:.1%})")
     rows = [{"input_ids": a, "labels": b} for a, b in zip(x, y, strict=True)]
     fit(model, rows, args.steps)
     print(f"after:  {accuracy(model, x_test, y_test):.1%}")

@@ -1,8 +1,8 @@
-"""Numbers as people say them into numbers as machines write them: "four hundred seven" → "407".
+"""Encoder-decoder: translate numbers in words into digits, "four hundred seven" → "407".
 
     python examples/translation.py
 
-Under a minute of one CPU core.
+Takes under a minute on one CPU core.
 """
 
 import random
@@ -55,12 +55,12 @@ def said(n: int) -> str:
 
 
 def collate(numbers: list[int]) -> dict[str, torch.Tensor]:
-    """Padded; labels that do not count are −100."""
+    """Padded inputs and labels; ignored labels are −100."""
     sources = [[VOCABULARY.index(word) for word in said(n).split()] for n in numbers]
-    wanted = [[*(VOCABULARY.index(digit) for digit in str(n)), END] for n in numbers]
-    long, wide = (max(len(row) for row in rows) for rows in (sources, wanted))
+    targets = [[*(VOCABULARY.index(digit) for digit in str(n)), END] for n in numbers]
+    long, wide = (max(len(row) for row in rows) for rows in (sources, targets))
     x = torch.tensor([row + [PAD] * (long - len(row)) for row in sources])
-    labels = torch.tensor([row + [-100] * (wide - len(row)) for row in wanted])
+    labels = torch.tensor([row + [-100] * (wide - len(row)) for row in targets])
     return {"input_ids": x, "attention_mask": (x != PAD).long(), "labels": labels}
 
 
@@ -81,12 +81,12 @@ def main() -> None:
     )  # fmt: skip
     model = AscenderForConditionalGeneration(config).eval()
 
-    def right() -> float:
+    def accuracy() -> float:
         return sum(a == str(n) for a, n in zip(translate(model, test), test, strict=True)) / 100
 
-    print(f"before: {right():.0%} of unseen numbers")
+    print(f"before: {accuracy():.0%} of held-out numbers")
     fit(model, train, args.steps, collate=collate, batch=32, rate=5e-3)
-    print(f"after:  {right():.0%}")
+    print(f"after:  {accuracy():.0%}")
     for n in test[:4]:
         print(f"{said(n)} → {translate(model, [n])[0]}")
 
