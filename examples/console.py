@@ -8,7 +8,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefau
     """The docstring as it is, and the defaults of the options that have one."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        has_default = action.default not in (None, False)
+        has_default = action.default is not None and action.default is not False
         return super()._get_help_string(action) if has_default else action.help
 
 
