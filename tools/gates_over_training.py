@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ascender.core.rules import RULES
 from ascender.insight import capture, common, gates
-from ascender.train.display import Display
+from ascender.train.display import TrainingDisplay
 from ascender.train.loop import Trainer
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
@@ -29,7 +29,7 @@ class GatePrinter(Trainer):
     """Prints gates and common biases at every validation."""
 
     def print_gates(self) -> None:
-        batch = next(self.task.held("validation", EXAMPLES))
+        batch = next(self.task.eval_batches("validation", EXAMPLES))
         _, layers = capture(self.plain, **self.task.inputs(batch))
         gate, same = gates(layers), common(layers)
         for i in range(len(layers)):
@@ -53,7 +53,7 @@ def main() -> None:
     args = parser.parse_args()
     for run in tuned(args.task, ["ascender"], seeds=1):
         with tempfile.TemporaryDirectory() as out:
-            trainer = GatePrinter(run, Path(out), args.data_dir, Display(), None)
+            trainer = GatePrinter(run, Path(out), args.data_dir, TrainingDisplay(), None)
             trainer.try_once()
             trainer.open(resume=False)
             trainer.print_gates()

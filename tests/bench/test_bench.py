@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 
+from ascender import bench
 from ascender.bench import attention, choose, goals, imports, layer, memory, model
 from ascender.bench.candidates import CANDIDATES, ours
 from ascender.core.attention import BACKENDS
-from ascender.measure.flops import Problem, Variant
-from ascender.measure.timing import FORWARD, TRAINING, Plan, Row, best, interleave
+from ascender.measure.flops import CallOptions, Problem
+from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan, best, interleave
 
-ONCE = Plan(repeats=1, at_least=0.0)
+ONCE = TimingPlan(repeats=1, at_least=0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +35,7 @@ def test_bench_is_not_imported_by_the_package():
 def test_candidates_take_turns():
     order = []
     calls = {name: lambda name=name: order.append(name) for name in "abc"}
-    times = interleave(calls, Plan(repeats=3, at_least=0.0))
+    times = interleave(calls, TimingPlan(repeats=3, at_least=0.0))
     assert order == list("abcabcabc")
     assert {len(t) for t in times.values()} == {3}
 
@@ -52,7 +53,7 @@ def test_best_is_the_shortest_turn():
 
 
 def test_a_slow_call_sits_out_and_a_quick_one_does_not():
-    plan = Plan(repeats=9, at_most=30.0)
+    plan = TimingPlan(repeats=9, at_most=30.0)
     assert not plan.sits_out([], 10)
     assert not plan.sits_out([5.0], 10)  # one more turn, though its share is 3 s
     assert plan.sits_out([11.0], 10)
@@ -61,7 +62,7 @@ def test_a_slow_call_sits_out_and_a_quick_one_does_not():
 
 
 def test_rounds_go_on_for_a_while_where_calls_are_short():
-    plan = Plan(repeats=2, at_least=1.0)
+    plan = TimingPlan(repeats=2, at_least=1.0)
     assert plan.goes_on(5, 0.5)
     assert not plan.goes_on(5, 1.5)
     assert plan.goes_on(1, 99.0)
@@ -97,10 +98,14 @@ def test_what_is_too_large_is_skipped_and_says_why():
 def test_the_variants_compute_the_same_attention():
     """Shared, reused and windowed candidates differ in cost, not in what they are."""
     p = Problem(70, k=5)
-    for v in (Variant(), Variant(shared=True), Variant(shared=True, reuse=True, local=True)):
+    for v in (
+        CallOptions(),
+        CallOptions(shared=True),
+        CallOptions(shared=True, reuse=True, local=True),
+    ):
         fast, slow = (ours(p, replace(v, backend=b)).call() for b in ("folded", "dense"))
         torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-4)
-    reused, found = (ours(p, Variant(shared=True, reuse=r)).call() for r in (True, False))
+    reused, found = (ours(p, CallOptions(shared=True, reuse=r)).call() for r in (True, False))
     torch.testing.assert_close(reused, found)
 
 
@@ -245,3 +250,17 @@ def test_imports(monkeypatch):
 def test_an_import_that_fails_is_not_timed():
     with pytest.raises(subprocess.CalledProcessError):
         imports._child("import no_such_module")()
+
+
+def test_a_benchmark_by_name():
+    result = bench.run("choose", lengths=(24,), repeats=1)
+    assert {row.kind for row in result.rows} == {"full", "causal", "window"}
+    record = result.record("ascender bench choose")
+    assert (record["study"], len(record["rows"])) == ("choose", len(result.rows))
+    for options, expected in (
+        ({"study": "chose"}, "unknown benchmark 'chose'"),
+        ({"study": "model", "work": ["reading"]}, "unknown work 'reading'"),
+        ({"study": "model", "quick": True, "lengths": (5,)}, "expected one of the two"),
+    ):
+        with pytest.raises(ValueError, match=expected):
+            bench.run(**options)

@@ -11,7 +11,7 @@ from ascender.bench import attention, report, tables, variants
 from ascender.bench.variants import VARIANTS
 from ascender.cli import app
 from ascender.measure.flops import Problem, count, stock
-from ascender.measure.timing import FORWARD, TRAINING, Plan
+from ascender.measure.timing import FORWARD, TRAINING, TimingPlan
 from ascender.nn import baselines
 
 SMALL = Problem(43, H=3, d=8)
@@ -82,7 +82,7 @@ def test_linear_ones_are_linear(name):
 @pytest.mark.parametrize("causal", [False, True])
 def test_rows(causal):
     study = attention.Study.full((19,), causal, 1, True, "variants")
-    rows = attention.run(replace(study, plan=Plan(1, at_least=0.0)))
+    rows = attention.run(replace(study, plan=TimingPlan(1, at_least=0.0)))
     works = (FORWARD, TRAINING)
     assert {(r.candidate, r.work) for r in rows} == {(n, w) for n in VARIANTS for w in works}
     for row in rows:

@@ -248,7 +248,7 @@ def test_run_to_go_on_with(folder, damage):
 RECORDS = ANY | {
     "no test": without("test"),
     "no value": without("test", "value"),
-    "no floor": without("floor"),
+    "no chance": without("chance"),
     "no seed": without("run", "seed"),
     "a value in words": changed(test={"value": "good", "loss": 1.0, "levels": {}, "n": 3}),
     "a curve of numbers": changed(curve=[1, 2]),
@@ -410,7 +410,7 @@ def test_a_damaged_checkpoint_is_passed_over(folder):
         done = run(*args, "--out", "runs/c", "--resume")
         assert done.exit_code == 0, done.stderr
         assert f"step-00000002/{name}" in done.stderr
-        assert "going on from step 1" in done.stderr
+        assert "resuming from step 1" in done.stderr
         (folder / "runs/c/record.json").unlink()
 
 

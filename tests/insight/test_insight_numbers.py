@@ -341,14 +341,14 @@ def test_mean_and_interval():
 
 def test_digits_of_an_example_go_by_their_names():
     made = task("fewshot-digits", ways=3, unlabelled=2)
-    batch = next(made.held("test", 40))
+    batch = next(made.eval_batches("test", 40))
     digits, ids = made.clusters(batch), batch.inputs["input_ids"]
     for b in range(40):
         of = {int(n): int(d) for n, d in zip(ids[b], digits[b], strict=True) if 0 < n < 4}
         assert of[int(batch.labels[b, -1]) + 1] == int(digits[b, -1])
         counts = sorted(np.bincount(digits[b].numpy(), minlength=10)[list(of.values())])
         assert counts == [3, 3, 4]
-    assert task("digits").clusters(next(task("digits").held("test", 2))) is None
+    assert task("digits").clusters(next(task("digits").eval_batches("test", 2))) is None
 
 
 # --- classes of real text

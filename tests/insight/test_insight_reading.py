@@ -72,7 +72,7 @@ def test_a_task_of_pairs_says_what_is_padding(tmp_path):
         pairs = [(f"s{i}", "t" * (i % 5 + 1)) for i in range(40)]
         csv.writer(lines).writerows([("source", "target"), *pairs])
     made = task("translation", data_dir=str(tmp_path), length=16)
-    batch = next(made.held("test", 64))
+    batch = next(made.eval_batches("test", 64))
     mask = fed(made, batch)["decoder_attention_mask"]
     assert mask.shape == batch.inputs["decoder_input_ids"].shape
     assert torch.equal(mask.sum(-1), (batch.labels != -100).sum(-1))

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from ascender.insight.page.pack import Blobs, shown
 from ascender.insight.page.plane import Planes
 from ascender.insight.page.pooling import Pooling
 from ascender.insight.page.strings import STRINGS
+from ascender.measure import memory as measured
 from ascender.nn.baselines.vanilla import Vanilla
 from ascender.tasks import task
 from support.view_cases import BAD, TEXT, Reader, data_of, model, tokenizer, with_temperatures
@@ -277,17 +279,19 @@ def test_outputs_of_every_kind():
     from types import SimpleNamespace
 
     places = np.arange(3)
-    number = outcome.said(SimpleNamespace(logits=torch.tensor([[0.7]])), places)
+    number = outcome.logits_of(SimpleNamespace(logits=torch.tensor([[0.7]])), places)
     told = outcome.outcome({"as_is": number, "no_sep": number}, str, False)
     assert told["kind"] == "number"
     assert told["values"] == [[0.7], [0.7]]
     x = torch.ones(1, 3, 4)
     runs = {"as_is": x, "no_sep": x * 1.5}
     states = {
-        n: outcome.said(SimpleNamespace(last_hidden_state=t), places) for n, t in runs.items()
+        n: outcome.logits_of(SimpleNamespace(last_hidden_state=t), places) for n, t in runs.items()
     }
     assert outcome.outcome(states, str, False)["moved"] == [[0, 0, 0], [0.5, 0.5, 0.5]]
-    assert outcome.outcome({"as_is": outcome.said(SimpleNamespace(), places)}, str, False) is None
+    assert (
+        outcome.outcome({"as_is": outcome.logits_of(SimpleNamespace(), places)}, str, False) is None
+    )
 
 
 # Tokens
@@ -332,7 +336,7 @@ def test_an_example_of_a_task():
     numbers = of_task(task("distinct", crowd=13), 2)
     assert numbers.inputs["vectors"].shape == (1, 13, 16)
     assert numbers.tokens[-1] == "12"
-    assert numbers.meant is not None
+    assert numbers.target is not None
     short = of_task(task("listops-short"), 1)
     assert short.inputs["input_ids"].shape == (1, len(short.tokens))
     assert bool(short.inputs["attention_mask"].all())
@@ -350,16 +354,16 @@ def test_what_should_come_out_is_among_what_is_told():
     ).eval()
     told = data_of(view(made, tokenizer(), "boids").html)["models"][0]["outcome"]
     assert told["next"]
-    assert told["meant"] == [*b"oids", None]
-    for row, due in zip(told["rows"], told["meant"], strict=True):
+    assert told["target"] == [*b"oids", None]
+    for row, due in zip(told["rows"], told["target"], strict=True):
         assert due is None or due in row["ids"]
-    assert [told["names"][str(due)] for due in told["meant"][:4]] == list("oids")
-    assert of_task(task("distinct"), 0).meant == [
-        task("distinct").held("test", 1).__next__().labels
+    assert [told["names"][str(due)] for due in told["target"][:4]] == list("oids")
+    assert of_task(task("distinct"), 0).target == [
+        task("distinct").eval_batches("test", 1).__next__().labels
     ]
     recall = of_task(task("recall"), 0)
-    at = next(i for i, due in enumerate(recall.meant) if due is not None)
-    assert recall.tokens[at + 1] == recall.display.classes[recall.meant[at]]  # told a row before
+    at = next(i for i, due in enumerate(recall.target) if due is not None)
+    assert recall.tokens[at + 1] == recall.display.classes[recall.target[at]]  # told a row before
 
 
 # The command
@@ -478,10 +482,11 @@ def test_more_heads_and_tokens_drawn_than_memory_holds(monkeypatch):
 
 
 def test_what_is_free_is_known_where_the_kernel_says_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "GROUP", tmp_path)
+    monkeypatch.setattr(measured, "MACHINE", tmp_path / "meminfo")
+    monkeypatch.setattr(measured, "CONTAINER", tmp_path)
     here = torch.device("cpu")
-    assert memory.free_memory(here) is None
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert memory.free_memory(here) == physical, "where the kernel says nothing"
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:  7 kB\n")
     assert memory.free_memory(here) == 7 * 1024
     (tmp_path / "memory.max").write_text("5000\n")

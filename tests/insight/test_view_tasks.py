@@ -69,7 +69,7 @@ def test_images_groups_and_labels_of_tokens(opened, tmp_path):
     for i in range(N):
         for j in range(N):
             assert (colours[i] == colours[j]) == (groups[i] == groups[j])
-    query, told = what.meant[-1], int(logits[-1].argmax())
+    query, told = what.target[-1], int(logits[-1].argmax())
     p = float(logits[-1].softmax(-1)[told])
     mark = "✓" if told == query else "✗"
     assert seen.text("#answer") == (
@@ -113,7 +113,7 @@ def test_matrices_in_the_order_of_the_groups(opened, tmp_path):
     letters = [t for t in svg_texts(seen, "FlockView") if t in what.display.group_names]
     assert len(letters) >= len(set(what.display.groups))
     right = seen.tab.evaluate("() => [...$('tokens').children].map((b) => b.dataset.right ?? null)")
-    assert [r is None for r in right] == [due is None for due in what.meant]
+    assert [r is None for r in right] == [due is None for due in what.target]
     assert seen.troubles == []
     seen.context.close()
 
@@ -124,7 +124,7 @@ def test_pixels_of_one_picture(opened, tmp_path, most, lang):
     image = what.inputs["input_ids"][0].view(8, 8).numpy() / 16
     assert pixels(seen, "whole(D.models[0])") == pytest.approx(np.rint(255 * image))
     due = {"ko": "정답", "en": "true"}[lang]
-    assert f"{due}: {what.meant[0]} " in seen.text("#answer")
+    assert f"{due}: {what.target[0]} " in seen.text("#answer")
     assert f": {int(logits.argmax())} (" in seen.text("#answer")
     size = 1 if most > 64 else 7  # tokens a block
     box = seen.tab.evaluate("() => $('whole').getBoundingClientRect().toJSON()")
@@ -154,7 +154,7 @@ class Hostile(Drawn):
     def example(self):
         return ""
 
-    floor = 0.5
+    chance = 0.5
 
 
 def test_names_of_a_task_are_text(opened, tmp_path):

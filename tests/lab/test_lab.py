@@ -313,7 +313,7 @@ def record(task, variant, seed, scores, higher=True):
     value = float(np.mean(scores))
     curve = [{"step": s, "value": value * s / 30, "loss": 1.0} for s in (10, 20, 30)]
     return {
-        "run": {"task": task, "variant": variant, "seed": seed}, "higher": higher, "floor": 0.1,
+        "run": {"task": task, "variant": variant, "seed": seed}, "higher": higher, "chance": 0.1,
         "test": {"value": value, "scores": list(scores)}, "curve": curve, "steps": 30,
         "tokens": 3000, "seconds": 6.0, "metric": "made up",
     }  # fmt: skip
@@ -385,7 +385,7 @@ def test_a_budget_takes_seeds_in_order(tiny, tmp_path, monkeypatch):
     said = []
     found = plan(made, store, 13.0, 1, None, said.append)
     assert [(r.variant, r.seed) for r in found.runs] == [("vanilla", 0), ("ascender", 0)]
-    assert found.told() == ["left out: distinct, vanilla, seeds 1",
+    assert found.left_out() == ["left out: distinct, vanilla, seeds 1",
                             "left out: distinct, ascender, seeds 1"]  # fmt: skip
     assert len(plan(made, store, 13.0, 2, None, said.append).runs) == 4
     assert len(said) == 4
@@ -404,8 +404,8 @@ def test_a_pace_is_of_one_setting(tmp_path, monkeypatch):
     monkeypatch.setattr("ascender.lab.plan.pace", lambda run, _: run.options["crowd"] / 16)
     found = plan(made, store, 20.0, 1, None, said.append)
     assert [r.options["crowd"] for r in found.runs] == [16]
-    assert found.told() == ["left out: distinct, vanilla, seeds 0"]
-    assert plan(made, store, 1.0, 1, None, said.append).told() == [
+    assert found.left_out() == ["left out: distinct, vanilla, seeds 0"]
+    assert plan(made, store, 1.0, 1, None, said.append).left_out() == [
         "left out: distinct, vanilla, {'crowd': 16}, seeds 0",
         "left out: distinct, vanilla, {'crowd': 64}, seeds 0",
     ]

@@ -26,14 +26,14 @@ from ascender.lab.store import Store, as_json
 from ascender.lab.suite import suite
 from ascender.lab.trial import trial
 from ascender.measure.flops import count
-from ascender.measure.timing import Plan
+from ascender.measure.timing import TimingPlan
 from ascender.report.table import as_csv, markdown
 from ascender.tasks.distinct import Distinct
 from support import lab_cases as cases
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = {"hidden": 16, "layers": 1, "heads": 2, "steps": 2, "batch": 2, "every": 2}
-ONCE = Plan(repeats=1, at_least=0.0, at_most=30.0)
+ONCE = TimingPlan(repeats=1, at_least=0.0, at_most=30.0)
 
 
 def test_every_suite_of_the_paper_is_there():
@@ -179,16 +179,18 @@ def test_a_margin_and_costs_are_in_the_report(tmp_path):
 
 
 def test_slurm_is_told_what_sbatch_is(tmp_path):
-    from ascender.cli.lab import _engine, _setting
+    from ascender.cli.lab import _setting
+    from ascender.lab.runner import _engine
 
-    assert _setting("partition=cpu") == ("slurm_partition", "cpu")
+    assert _setting("partition=cpu") == ("partition", "cpu")
     assert _setting("timeout_min=30") == ("timeout_min", 30)
-    assert _engine("slurm", 3, None, ["account=me"]).options == {"slurm_account": "me"}
+    options = {"account": "me", "timeout_min": 30}
+    assert _engine("slurm", 3, None, options).options == {"slurm_account": "me", "timeout_min": 30}
     for wrong, expected in (("partition", "expected NAME=VALUE"), ("=x", "expected NAME=VALUE")):
         with pytest.raises(ValueError, match=expected):
             _setting(wrong)
     with pytest.raises(ValueError, match="expected --engine slurm"):
-        _engine("local", None, None, ["account=me"])
+        _engine("local", None, None, options)
 
 
 def test_a_budget_is_of_all_suites_together(monkeypatch):

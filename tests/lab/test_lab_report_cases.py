@@ -208,7 +208,7 @@ def test_lengths_are_not_mixed(tmp_path):
 
 @pytest.mark.parametrize("floor", [0.49, 5.0, -4.0])
 def test_a_far_floor_does_not_press_the_frontier_together(tmp_path, floor):
-    records = [{**r, "floor": floor} for r in cases.records(tasks=("distinct",), seeds=2)]
+    records = [{**r, "chance": floor} for r in cases.records(tasks=("distinct",), seeds=2)]
     with style():
         axis = figures.pareto(results_of(tmp_path, records), labels(STRINGS, "en")).axes[0]
     low, high = axis.get_ylim()

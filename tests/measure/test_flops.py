@@ -14,7 +14,7 @@ from ascender.bench.candidates import CANDIDATES
 from ascender.core.backends import flash_narrow_values, folded, token
 from ascender.core.backends.index_lists import Lists
 from ascender.measure import flops
-from ascender.measure.flops import Problem, Variant, count
+from ascender.measure.flops import CallOptions, Problem, count
 from ascender.measure.timing import FORWARD, TRAINING
 
 B, H, N, M, D, K = 2, 3, 11, 13, 7, 5
@@ -118,7 +118,7 @@ def test_formula_is_what_long_sequences_do(name, causal, monkeypatch):
 
 def test_a_wrong_formula_is_noticed():
     counted = count(CANDIDATES["windowed"].make(SMALL).run(FORWARD))
-    window = Variant("windowed", windowed=True)
+    window = CallOptions("windowed", windowed=True)
     assert flops.windowed(SMALL, False, window) == counted
     for wrong in ("shared", "local", "reuse"):
         assert flops.windowed(SMALL, False, replace(window, **{wrong: True})) != counted
@@ -151,6 +151,8 @@ def test_linear_in_n_where_it_should_be():
     def growth(count, *args):
         return count(Problem(65536), False, *args) / count(Problem(32768), False, *args)
 
-    assert growth(flops.windowed, Variant("windowed", windowed=True)) == pytest.approx(2, rel=0.01)
-    assert growth(flops.decode, Variant("decode")) == pytest.approx(2, rel=0.01)
-    assert growth(flops.folded, Variant()) == pytest.approx(4, rel=0.01)
+    assert growth(flops.windowed, CallOptions("windowed", windowed=True)) == pytest.approx(
+        2, rel=0.01
+    )
+    assert growth(flops.decode, CallOptions("decode")) == pytest.approx(2, rel=0.01)
+    assert growth(flops.folded, CallOptions()) == pytest.approx(4, rel=0.01)

@@ -48,7 +48,7 @@ def record(task, variant, seed, gain=None, options=None, higher=True, **more):
             "warmup": 0.05, "decay": 0.01, "clip": 1.0, "dropout": 0.0, "precision": "no",
             "schedule": "default", "patience": 0, "losses": {},
         },
-        "metric": metric, "higher": up, "floor": floor,
+        "metric": metric, "higher": up, "chance": floor,
         "test": {"value": value, "loss": 1.2, "levels": {"few": value + 0.1, "many": value - 0.1},
                  "n": EXAMPLES, "scores": scores},
         "validation": value, "best_step": 120, "steps": 120, "stopped_early": False,

@@ -39,12 +39,12 @@ def test_a_batch_is_a_function_of_seed_and_step(made):
 
 def test_held_out_examples_are_always_the_same_and_of_their_own(made):
     for split in SPLITS[1:]:
-        whole, again = next(made.held(split, 23)), next(made.held(split, 23))
+        whole, again = next(made.eval_batches(split, 23)), next(made.eval_batches(split, 23))
         assert same(whole, again)
-    a, b = (next(made.held(split, 23)) for split in SPLITS[1:])
+    a, b = (next(made.eval_batches(split, 23)) for split in SPLITS[1:])
     assert not same(a, b)
     with pytest.raises(ValueError, match="unknown split 'tset'; expected one of validation, test"):
-        next(made.held("tset", 2))
+        next(made.eval_batches("tset", 2))
 
 
 def test_shapes_fit_what_the_task_says(made):
@@ -66,10 +66,10 @@ def test_the_floor_is_what_the_best_blind_guess_gets(made):
     """No constant answer beats it by more than chance allows."""
     if made.head != "sequence" or not made.higher:
         pytest.skip("labels are not one class an example")
-    labels = torch.cat([batch.labels for batch in made.held("test", 100)])
+    labels = torch.cat([batch.labels for batch in made.eval_batches("test", 100)])
     best = float(labels.bincount().max() / len(labels))
-    assert 0 < made.floor < 1
-    assert best == pytest.approx(made.floor, abs=3 * (made.floor / len(labels)) ** 0.5)
+    assert 0 < made.chance < 1
+    assert best == pytest.approx(made.chance, abs=3 * (made.chance / len(labels)) ** 0.5)
 
 
 @pytest.mark.parametrize("name", HERE)
@@ -98,7 +98,7 @@ def test_every_name_has_a_class():
 
 def test_an_example_is_displayed(made):
     """What a task shows fits its example: a name, picture and group a token, a name a class."""
-    one = next(iter(made.held("test", 1)))
+    one = next(iter(made.eval_batches("test", 1)))
     N, seen = next(iter(one.inputs.values())).shape[1], made.display(one)
     assert seen.tokens is None or (len(seen.tokens) == N and all(seen.tokens))
     assert len(seen.classes) in (0, made.num_labels, made.vocab_size)

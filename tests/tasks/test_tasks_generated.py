@@ -202,7 +202,7 @@ def test_grouping_names_clusters():
             )
     assert seen == set(range(2, 9))
     assert central > 0.97  # the vectors tell; the group tells more than its named member
-    assert made.floor < 0.5 < nearest < central - 0.01
+    assert made.chance < 0.5 < nearest < central - 0.01
 
 
 def test_fewshot_digits_keeps_images_apart_and_names_them():
@@ -214,7 +214,10 @@ def test_fewshot_digits_keeps_images_apart_and_names_them():
 
     for image, target in zip(load_digits().images, load_digits().target, strict=True):
         digit[(image.ravel() / 16).astype(np.float32).tobytes()] = int(target)
-    for split, batch in (("train", made.train(0, 0, 43)), ("test", next(made.held("test", 43)))):
+    for split, batch in (
+        ("train", made.train(0, 0, 43)),
+        ("test", next(made.eval_batches("test", 43))),
+    ):
         for x, ids, labels, level in zip(
             batch.inputs["vectors"].numpy(), batch.inputs["input_ids"], batch.labels, batch.level,
             strict=True,
@@ -234,7 +237,7 @@ def test_fewshot_digits_keeps_images_apart_and_names_them():
 
 def test_names_in_the_context_are_not_those_of_the_digits():
     """The same digit has other names elsewhere: no answer without the context."""
-    labels = torch.cat([b.labels[:, -1] for b in task("fewshot-digits").held("test", 100)])
+    labels = torch.cat([b.labels[:, -1] for b in task("fewshot-digits").eval_batches("test", 100)])
     assert labels.bincount(minlength=5).min() > 150
 
 

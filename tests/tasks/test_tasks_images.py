@@ -41,7 +41,7 @@ def test_patches_are_the_pixels_of_their_square(folder):
     made = task("mnist", data_dir=str(folder))
     assert [made.rows(s) for s in ("train", "validation", "test")] == [36, 4, 12]
     assert (made.length, made.vector_size, made.neighbours.shape) == (49, 16, (49, 8))
-    batch = next(made.held("test", 5))
+    batch = next(made.eval_batches("test", 5))
     raw = gzip.decompress((folder / "mnist/t10k-images-idx3-ubyte.gz").read_bytes())[16:]
     images = np.frombuffer(raw, np.uint8).reshape(TEST, SIDE, SIDE)
     for n in (0, 3):
@@ -58,7 +58,7 @@ def test_patches_are_the_pixels_of_their_square(folder):
 def test_displayed_cells_make_up_the_picture(folder, name):
     """Laid out on their grid, the tokens' pictures are the image of the file."""
     made = task(name, data_dir=str(folder))
-    one = list(made.held("test", 1))[3]
+    one = list(made.eval_batches("test", 1))[3]
     seen, (rows, cols) = made.display(one), made.display(one).grid
     cells = np.rint(seen.images * 255).reshape(rows, cols, *seen.images.shape[1:])
     whole = np.concatenate(np.concatenate(cells, 1), 1)
@@ -71,14 +71,14 @@ def test_displayed_cells_make_up_the_picture(folder, name):
 
 def test_cifar_is_red_green_blue_and_grey(folder):
     made = task("lra-image", data_dir=str(folder))
-    batch = next(made.held("test", 3))
+    batch = next(made.eval_batches("test", 3))
     raw = np.fromfile(folder / "cifar-10-batches-bin/test_batch.bin", np.uint8).reshape(-1, 3073)
     r, g, b = (raw[2, 1 + 1024 * c + 33].astype(float) for c in range(3))
     assert int(batch.inputs["input_ids"][2, 33]) == round(0.299 * r + 0.587 * g + 0.114 * b)
     colour = task("cifar10", data_dir=str(folder))
     assert colour.vector_size == 48
     square = raw[2, 1:].reshape(3, 32, 32)[:, :4, :4].transpose(1, 2, 0).reshape(-1) / 127.5 - 1
-    found = next(colour.held("test", 3)).inputs["vectors"][2, 0]
+    found = next(colour.eval_batches("test", 3)).inputs["vectors"][2, 0]
     assert np.allclose(found, square, atol=1e-6)
     assert set(batch.labels.tolist()) == {5}
 
@@ -125,7 +125,7 @@ def test_citations_are_one_graph(tmp_path):
     assert [len(made.nodes[s]) for s in ("train", "validation", "test")] == [140, 500, 10]
     found = made.train(0, 0, 1).inputs["vectors"][0].numpy()
     assert np.allclose(found, x / np.maximum(x.sum(1, keepdims=True), 1))
-    batch = next(made.held("test", 1))
+    batch = next(made.eval_batches("test", 1))
     counted = (batch.labels[0] != -100).nonzero()[:, 0]
     assert counted.tolist() == list(range(650, 660))
     assert batch.labels[0, counted].tolist() == y[650:].tolist()

@@ -19,7 +19,7 @@ from support.text_cases import TINY, put
 
 def glue_rows(subset, n, start=0, hidden=False):
     found = GLUE[subset]
-    label = (lambda i: i % len(found.said)) if found.said else (lambda i: i % 11 / 2)
+    label = (lambda i: i % len(found.class_names)) if found.class_names else (lambda i: i % 11 / 2)
     return [
         {**{c: f"{c} of row {i} " for c in found.columns}, "label": -1 if hidden else label(i)}
         for i in range(start, start + n)
@@ -164,7 +164,7 @@ def test_glue(subset, tmp_path):
     assert [made.rows(split) for split in ("train", "validation", "test")] == [54, 6, 7]
     both = [{e.texts for e in made.examples[split]} for split in ("train", "validation")]
     assert both[0].isdisjoint(both[1])
-    batch = next(made.held("test", 7))
+    batch = next(made.eval_batches("test", 7))
     first = batch.inputs["input_ids"][0][batch.inputs["attention_mask"][0].bool()].tolist()
     texts = [f"{c} of row 1000" for c in GLUE[subset].columns]
     assert bytes_tokenizer().decode(first) == "<|end|>".join(texts)
@@ -177,7 +177,7 @@ def test_levels_go_by_the_length_before_it_is_cut(tmp_path):
     sst2(tmp_path)
     rows = [{"sentence": "x" * n, "label": 1} for n in (8, 9, 16, 17, 32, 33)]
     put(tmp_path, "glue/sst2/validation.jsonl", rows)
-    batch = next(task("sst2", data_dir=str(tmp_path), length=32).held("test", 6))
+    batch = next(task("sst2", data_dir=str(tmp_path), length=32).eval_batches("test", 6))
     assert batch.level.tolist() == [0, 1, 1, 2, 2, 3]
     assert batch.inputs["attention_mask"].sum(1).tolist() == [8, 9, 16, 17, 32, 32]
     with pytest.raises(ValueError, match="length = 3; expected a number from 16 to 8192"):
@@ -194,13 +194,13 @@ def test_a_number_is_told_within_one_half(tmp_path):
     assert made.score(logits, batch).tolist() == [1, 0, 1]
     values = np.array([e.label for e in made.examples["test"]])
     best = max((abs(values - c) <= 0.5).mean() for c in np.arange(-1, 6, 0.05).round(2))
-    assert made.floor == pytest.approx(best)
+    assert made.chance == pytest.approx(best)
     model = AscenderForSequenceClassification(AscenderConfig(**TINY, **made.fields())).eval()
     with torch.no_grad():
-        graded = made.grade(model, next(made.held("test", 23)))
-    found = np.array(graded.told)
+        graded = made.grade(model, next(made.eval_batches("test", 23)))
+    found = np.array(graded.predicted)
     assert graded.loss == pytest.approx(((found - values) ** 2).mean(), rel=1e-4)
-    report = made.summary(graded.told, graded.meant)
+    report = made.summary(graded.predicted, graded.target)
     assert report["pearson"] == pytest.approx(np.corrcoef(found, values)[0, 1], abs=1e-6)
     assert made.summary([1.0] * 23, values.tolist()) == {"pearson": 0.0, "spearman": 0.0}
 
@@ -215,7 +215,7 @@ def test_reports_by_hand():
 
 
 def superglue_rows(subset, n, start=0):
-    labels = len(SUPERGLUE[subset].said)
+    labels = len(SUPERGLUE[subset].class_names)
     for i in range(start, start + n):
         row = {c: f"{c} of row {i}" for c in SUPERGLUE[subset].columns}
         row["label"] = i % labels
@@ -245,8 +245,8 @@ def test_superglue(subset, tmp_path):
     times = 2 if subset == "record" else 1
     assert made.rows("train") + made.rows("validation") == 60 * times
     assert made.rows("test") == 7 * times
-    assert made.num_labels == len(made.said)
-    assert 0 < made.floor < 1
+    assert made.num_labels == len(made.class_names)
+    assert 0 < made.chance < 1
     both = [{e.key for e in made.examples[split]} for split in ("train", "validation")]
     assert both[0].isdisjoint(both[1])
     assert both[1]
@@ -269,7 +269,7 @@ def test_reviews_by_bytes(tmp_path):
     made = task("lra-text", data_dir=str(tmp_path), length=100)
     assert [made.rows(s) for s in ("train", "validation", "test")] == [45, 5, 9]
     assert made.train(0, 0, 32).inputs["input_ids"].shape == (32, 100)
-    assert made.floor == pytest.approx(5 / 9)
+    assert made.chance == pytest.approx(5 / 9)
     few = task("lra-text", data_dir=str(tmp_path), length=100, held=4)
     assert [few.rows(s) for s in ("train", "validation", "test")] == [45, 4, 4]
     assert few.examples["test"] == made.examples["test"][:8:2]
@@ -324,7 +324,7 @@ def test_bits_per_byte_by_a_loop(tokenizer, monkeypatch):
     few = dict(list(sources().items())[:40])
     monkeypatch.setattr("ascender.tasks.pylib.sources", lambda: few)
     made = Pylib(tokenizer=tokenizer, length=23, blocks=5)
-    batch = next(made.held("test", 5))
+    batch = next(made.eval_batches("test", 5))
     assert len(batch) == 5
     logits = torch.randn(5, 23, made.vocab_size, generator=torch.Generator().manual_seed(0))
     found = made.score(logits, batch)
@@ -336,7 +336,7 @@ def test_bits_per_byte_by_a_loop(tokenizer, monkeypatch):
             made.tokenizer.decode(told, clean_up_tokenization_spaces=False)
         )
         assert bits == pytest.approx(cost / size)
-    assert 3 < made.floor < 8
+    assert 3 < made.chance < 8
     with pytest.raises(ValueError, match="tokenizer 'gpt2'; expected bytes or bpe:SIZE"):
         Pylib(tokenizer="gpt2")
 
@@ -346,8 +346,8 @@ def test_the_floor_of_the_library_is_below_any_other_unigram():
     test = made.tokens["test"]
     counts = np.bincount(test[test < 256], minlength=256)
     entropy = -sum(n / counts.sum() * np.log2(n / counts.sum()) for n in counts if n)
-    assert entropy <= made.floor < entropy + 0.1  # counts of training, not of the test
-    assert made.floor < np.log2(256)
+    assert entropy <= made.chance < entropy + 0.1  # counts of training, not of the test
+    assert made.chance < np.log2(256)
 
 
 def test_every_text_task_is_in_the_list():

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from ascender.cli import app
 from ascender.hf import AscenderForSequenceClassification
 from ascender.train import Run, RunFolderInUse, Stopped, checkpoint, loop, train
-from ascender.train.health import TrainingDiverged, Watch, culprit
+from ascender.train.health import LossMonitor, TrainingDiverged, culprit
 from ascender.train.loop import rate
 from ascender.train.memory_estimate import least
 
@@ -69,7 +69,7 @@ def test_stopped_and_resumed_is_the_same_run(given, tmp_path):
     a = train(run(**given), whole)
     with pytest.raises(Stopped, match="stopped after step 4 of 8"):
         train(run(**given), parts, stopping=stop_after(4), save_every=100)
-    with pytest.raises(RunFolderInUse, match="begun but not finished; expected --resume"):
+    with pytest.raises(RunFolderInUse, match="unfinished; expected --resume"):
         train(run(**given), parts)
     b = train(run(**given), parts, resume=True)
     assert curve(whole) == curve(parts)
@@ -118,7 +118,7 @@ def test_killed_at_any_moment_it_goes_on(tmp_path):
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert not (parts / "record.json").exists()
-        assert checkpoint.load(checkpoint.found(parts)[-1]).sheet["step"] >= 5 * (step // 5)
+        assert checkpoint.load(checkpoint.saved(parts)[-1]).sheet["step"] >= 5 * (step // 5)
     done = subprocess.run([*command, "--out", parts, "--resume"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     sizes = {"hidden": 16, "heads": 2, "layers": 1, "steps": 30, "every": 20, "batch": 4}
@@ -165,7 +165,7 @@ def test_ctrl_c_stops_with_a_checkpoint(tmp_path):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "go on with --resume" in said
-    step = checkpoint.load(checkpoint.found(out)[-1]).sheet["step"]
+    step = checkpoint.load(checkpoint.saved(out)[-1]).sheet["step"]
     assert step == rows(out)[-1]["step"] > 0
 
 
@@ -192,16 +192,16 @@ def test_nan_names_the_step_the_layer_and_the_last_good_checkpoint(tmp_path, mon
         train(run(every=2), tmp_path / "a")
     text = str(said.value)
     assert "the loss is nan; first in the output of model.layers.1.mlp; last good" in text
-    assert text.endswith(str(checkpoint.found(tmp_path / "a")[-1]))
+    assert text.endswith(str(checkpoint.saved(tmp_path / "a")[-1]))
     assert f"step {len(rows(tmp_path / 'a')) + 1}:" in text
     assert not (tmp_path / "a" / "record.json").exists()
 
 
 def test_a_loss_that_runs_away_stops():
-    watch = Watch()
-    calm = [watch.look(t, 2.0) for t in range(50)]
+    watch = LossMonitor()
+    calm = [watch.check(t, 2.0) for t in range(50)]
     assert calm == [None] * 50
-    wild = [watch.look(t, 2.0 + t - 50) for t in range(50, 90)]
+    wild = [watch.check(t, 2.0 + t - 50) for t in range(50, 90)]
     assert "the loss diverges" in next(text for text in wild if text)
 
 
@@ -251,7 +251,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "save_file", full)
     with pytest.raises(OSError, match=r"step 6 into .*No space left.*step-00000003 is as it was"):
         train(run(), tmp_path / "a")
-    assert [p.name for p in checkpoint.found(tmp_path / "a")] == ["step-00000003"]
+    assert [p.name for p in checkpoint.saved(tmp_path / "a")] == ["step-00000003"]
     monkeypatch.undo()
     monkeypatch.setattr("ascender.tasks.distinct.Distinct.examples", 13)
     train(run(), tmp_path / "a", resume=True)
@@ -262,7 +262,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch):
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     with pytest.raises(Stopped):
         train(run(), tmp_path / "a", stopping=stop_after(7))
-    newest = checkpoint.found(tmp_path / "a")[-1]
+    newest = checkpoint.saved(tmp_path / "a")[-1]
     whole = (newest / checkpoint.STATE).read_bytes()
     (newest / checkpoint.STATE).write_bytes(whole[: len(whole) // 2])
     said = []
@@ -284,7 +284,7 @@ def test_what_a_killed_process_left_half_written_goes(tmp_path):
 
 def test_at_most_two_checkpoints_stay(tmp_path):
     train(run(), tmp_path / "a", save_every=1)
-    assert [p.name for p in checkpoint.found(tmp_path / "a")] == ["step-00000007", "step-00000008"]
+    assert [p.name for p in checkpoint.saved(tmp_path / "a")] == ["step-00000007", "step-00000008"]
 
 
 # --- the recipe
@@ -350,7 +350,7 @@ def test_the_record_says_what_it_was(tmp_path):
     assert [point["step"] for point in record["curve"]] == [3, 6, 8]
     omega = record["curve"][-1]["omega"]
     assert [len(omega["sep"]), len(omega["sep"][0])] == [2, 3]
-    assert record["floor"] == 1 / 5
+    assert record["chance"] == 1 / 5
     assert {"torch", "python"} <= record["versions"].keys()
     assert record["peak_memory_mb"] > 1
     assert 0 < record["data_share"] < 1

@@ -1,1 +1,5 @@
-"""Benchmarks behind `ascender bench`. Nothing in the package imports this."""
+"""Benchmarks of the attention, its rivals, a layer, a model, the backends and the import."""
+
+from ascender.bench.runner import BENCHMARKS, BenchResult, run
+
+__all__ = ["BENCHMARKS", "BenchResult", "run"]

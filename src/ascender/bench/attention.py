@@ -11,7 +11,7 @@ from ascender.bench import memory
 from ascender.bench.candidates import Candidate
 from ascender.bench.studies import STUDIES
 from ascender.measure.flops import Problem
-from ascender.measure.timing import FORWARD, TRAINING, Plan, Row, best
+from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan, best
 
 LENGTHS = {"attention": (64, 256, 1024, 4096, 16384), "variants": (256, 1024, 4096, 16384)}
 MEMORY_FROM = 4096  # below this a call's memory drowns in the process's own
@@ -46,7 +46,7 @@ class AttentionBenchmark:
     timed: tuple[tuple[int, str], ...]
     weighed: tuple[Key, ...]
     causal: bool
-    plan: Plan
+    plan: TimingPlan
     name: str = "attention"
 
     @staticmethod
@@ -54,10 +54,10 @@ class AttentionBenchmark:
         lengths: Sequence[int], causal: bool, repeats: int, weigh: bool, name: str = "attention"
     ) -> AttentionBenchmark:
         timed = tuple((n, work) for work in (FORWARD, TRAINING) for n in lengths)
-        study = AttentionBenchmark(timed, (), causal, Plan(repeats), name)
+        study = AttentionBenchmark(timed, (), causal, TimingPlan(repeats), name)
         weighed = ((n, work) for n, work in timed if weigh and n >= MEMORY_FROM)
         keys = tuple((who, n, work) for n, work in weighed for who in study.entrants(n, work))
-        return AttentionBenchmark(timed, keys, causal, Plan(repeats), name)
+        return AttentionBenchmark(timed, keys, causal, TimingPlan(repeats), name)
 
     @staticmethod
     def quick(
@@ -67,7 +67,7 @@ class AttentionBenchmark:
         timed = ((256, FORWARD), (1024, FORWARD), (4096, FORWARD), (1024, TRAINING))
         weighed = tuple((who, 4096, FORWARD) for who in (QUICK[name] if weigh else ()))
         return AttentionBenchmark(
-            timed, weighed, causal, Plan(repeats, at_least=0.3, at_most=12.0), name
+            timed, weighed, causal, TimingPlan(repeats, at_least=0.3, at_most=12.0), name
         )
 
     def problem(self, n: int) -> Problem:

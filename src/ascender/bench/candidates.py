@@ -17,7 +17,7 @@ from ascender.core.geometry import unit
 from ascender.core.neighbours import top_k
 from ascender.core.visibility import Visibility
 from ascender.measure import flops
-from ascender.measure.flops import Problem, Variant
+from ascender.measure.flops import CallOptions, Problem
 from ascender.measure.timing import FORWARD, TRAINING
 from ascender.nn.cache import Cache
 
@@ -94,7 +94,7 @@ def _too_large(p: Problem, work: str) -> str | None:
     return f"needs {need / 1e9:.0f} GB" if need > LARGEST else None
 
 
-def numbers(p: Problem, v: Variant) -> dict[str, Any]:
+def numbers(p: Problem, v: CallOptions) -> dict[str, Any]:
     """The rules' numbers as a trained layer has them: tensors, one value a head (τ: a space)."""
     tau = torch.full((flops.spaces(p, v),), 1.0)
     starts = {f.name: f.default for f in fields(Rules) if isinstance(f.default, float)}
@@ -102,7 +102,7 @@ def numbers(p: Problem, v: Variant) -> dict[str, Any]:
     return {**by_head, "tau_coh": tau, "tau_sep": 1.1 * tau if v.two_tau else tau}
 
 
-def tokens(p: Problem, v: Variant) -> dict[str, Tensor]:
+def tokens(p: Problem, v: CallOptions) -> dict[str, Tensor]:
     """q, k, v, z, h. Tokens lie about √2 apart, as at the start of training."""
     q, k, value = _qkv(p)
     if v.shared:  # QK-norm: keys of length 1, base score √d · cos
@@ -111,7 +111,7 @@ def tokens(p: Problem, v: Variant) -> dict[str, Tensor]:
     return {"q": q, "k": k, "v": value, "z_q": z, "h_q": _normal(p, flops.spaces(p, v), p.d_a, 5)}
 
 
-def arguments(p: Problem, v: Variant) -> dict[str, Any]:
+def arguments(p: Problem, v: CallOptions) -> dict[str, Any]:
     """Of asc_attention, but for the backend."""
     made: dict[str, Any] = {**tokens(p, v), "causal": p.causal}
     scope = "neighbours" if v.local else "visible"
@@ -126,7 +126,7 @@ def arguments(p: Problem, v: Variant) -> dict[str, Any]:
     return made
 
 
-def ours(p: Problem, v: Variant) -> Job:
+def ours(p: Problem, v: CallOptions) -> Job:
     made = arguments(p, v)
     involved = [*made.values(), *vars(made["rules"]).values()]
     distinct = {id(t): t for t in involved if isinstance(t, Tensor)}
@@ -139,7 +139,7 @@ def _decode_stock(p: Problem) -> Job:
     return Job(lambda: F.scaled_dot_product_attention(last, k, v), (last, k, v))
 
 
-def _decode(p: Problem, v: Variant) -> Job:
+def _decode(p: Problem, v: CallOptions) -> Job:
     """The newest token against a cache that holds it and all before; filled beforehand."""
     made = tokens(p, v)
     rules = Rules(**numbers(p, v), k=p.k)
@@ -151,7 +151,7 @@ def _decode(p: Problem, v: Variant) -> Job:
 
 
 def _variant(label: str, **kinds: Any) -> Candidate:
-    v = Variant(**kinds)
+    v = CallOptions(**kinds)
     count = flops.windowed if v.windowed else flops.folded
     return Candidate(label, partial(ours, v=v), partial(count, v=v))
 
@@ -165,7 +165,7 @@ CANDIDATES: dict[str, Candidate] = {
     "bias": Candidate("SDPA with an N×N bias", _bias, flops.bias, refuses=_too_large),
     "dense": Candidate(
         "dense: the definition",
-        partial(ours, v=Variant("dense")),
+        partial(ours, v=CallOptions("dense")),
         flops.dense,
         refuses=_dense_refuses,
     ),
@@ -187,8 +187,8 @@ CANDIDATES: dict[str, Candidate] = {
     ),
     "decode": Candidate(
         "decode, one query",
-        partial(_decode, v=Variant("decode")),
-        partial(flops.decode, v=Variant("decode")),
+        partial(_decode, v=CallOptions("decode")),
+        partial(flops.decode, v=CallOptions("decode")),
         baseline="decode_stock",
         works=(FORWARD,),
     ),

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from ascender.bench.candidates import arguments, ours
 from ascender.core.attention import BACKENDS, choose, refusal
 from ascender.core.checks import build_flock
-from ascender.measure.flops import Problem, Variant
-from ascender.measure.timing import FORWARD, TRAINING, Plan, Row, best
+from ascender.measure.flops import CallOptions, Problem
+from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan, best
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
-PLAN = Plan(repeats=3, at_least=0.3, at_most=4.0)
+PLAN = TimingPlan(repeats=3, at_least=0.3, at_most=4.0)
 KINDS: dict[str, dict[str, bool]] = {
     "full": {},
     "causal": {"causal": True},
@@ -33,7 +33,7 @@ class ChooseRow(Row):
 
 def run(
     lengths: Sequence[int] = LENGTHS,
-    plan: Plan = PLAN,
+    plan: TimingPlan = PLAN,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[ChooseRow]:
     rows = []
@@ -45,14 +45,14 @@ def run(
     return rows
 
 
-def _compare(kind: str, work: str, n: int, plan: Plan) -> list[ChooseRow]:
+def _compare(kind: str, work: str, n: int, plan: TimingPlan) -> list[ChooseRow]:
     options = dict(KINDS[kind])
     p = Problem(n, causal=options.pop("causal", False))
-    flock = build_flock(**arguments(p, Variant("auto", **options)))
+    flock = build_flock(**arguments(p, CallOptions("auto", **options)))
     auto = choose(flock)
     reasons = {name: refusal(flock, name) or _too_long(name, n) for name in BACKENDS}
     calls = {
-        name: ours(p, Variant(name, **options)).run(work)
+        name: ours(p, CallOptions(name, **options)).run(work)
         for name, reason in reasons.items()
         if reason is None
     }

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from ascender.measure.timing import Plan, median
+from ascender.measure.timing import TimingPlan, median
 
 GOAL = 0.1  # seconds
 TORCH, ASCENDER = "import torch", "from ascender import AscenderAttention"
@@ -23,7 +23,7 @@ def run(repeats: int = 5) -> dict[str, float | bool]:
     calls = {"torch": _child(TORCH), "ascender": _child(ASCENDER)}
     for call in calls.values():
         call()  # fills the disk cache and __pycache__
-    seconds = median(calls, Plan(repeats, at_least=0.0, at_most=600.0))
+    seconds = median(calls, TimingPlan(repeats, at_least=0.0, at_most=600.0))
     extra = seconds["ascender"] - seconds["torch"]
     return {
         "import_torch_s": seconds["torch"],

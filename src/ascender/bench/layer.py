@@ -8,15 +8,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ascender.measure.timing import TRAINING, Plan, Row, best
+from ascender.measure.timing import TRAINING, Row, TimingPlan, best
 from ascender.nn.module import AscenderAttention
 
 LENGTHS = (64, 256)
-PLAN = Plan(repeats=20, at_least=3.0)
+PLAN = TimingPlan(repeats=20, at_least=3.0)
 BATCH, DIM, HEADS = 32, 64, 4
 
 
-class Vanilla(nn.Module):
+class VanillaLayer(nn.Module):
     """The same projections around stock attention."""
 
     def __init__(self, dim: int, heads: int, qk_norm: bool = False) -> None:
@@ -38,8 +38,8 @@ class Vanilla(nn.Module):
 
 
 LAYERS: dict[str, tuple[str, Callable[[], nn.Module]]] = {
-    "vanilla": ("vanilla", lambda: Vanilla(DIM, HEADS)),
-    "vanilla_norm": ("vanilla, QK-norm", lambda: Vanilla(DIM, HEADS, qk_norm=True)),
+    "vanilla": ("vanilla", lambda: VanillaLayer(DIM, HEADS)),
+    "vanilla_norm": ("vanilla, QK-norm", lambda: VanillaLayer(DIM, HEADS, qk_norm=True)),
     "per_head": ("per-head geometry", lambda: AscenderAttention(DIM, HEADS)),
     "per_head_norm": (
         "per-head geometry, QK-norm",
@@ -63,7 +63,7 @@ def step(layer: nn.Module, n: int, batch: int) -> Callable[[], object]:
 
 def run(
     lengths: Sequence[int] = LENGTHS,
-    plan: Plan = PLAN,
+    plan: TimingPlan = PLAN,
     say: Callable[[str], None] = lambda line: None,
     batch: int = BATCH,
 ) -> list[Row]:

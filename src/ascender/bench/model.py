@@ -19,12 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ascender.measure.timing import TRAINING, Plan, Row, best
+from ascender.measure.timing import TRAINING, Row, TimingPlan, best
 
 DECODE, GENERATE = "decode", "generate"
 LENGTHS = (128, 1024, 4096)
-PLAN = Plan(repeats=5, at_least=0.0, at_most=600.0)
-QUICK = ((128, 1024), Plan(repeats=2, at_least=0.0, at_most=120.0))
+PLAN = TimingPlan(repeats=5, at_least=0.0, at_most=600.0)
+QUICK = ((128, 1024), TimingPlan(repeats=2, at_least=0.0, at_most=120.0))
 TOKENS = 4096  # in a batch of training
 NEW = 32  # tokens generated
 VOCABULARY = 8192
@@ -158,12 +158,12 @@ def generating(model: Any, n: int) -> Callable[[], float]:
     model.eval().generation_config.eos_token_id = None
 
     def run() -> float:
-        watch = TokenTimes()
+        times = TokenTimes()
         model.generate(
             ids, attention_mask=torch.ones_like(ids), max_new_tokens=NEW + 1, do_sample=False,
-            streamer=watch, pad_token_id=0,
+            streamer=times, pad_token_id=0,
         )  # fmt: skip
-        return watch.seconds
+        return times.seconds
 
     return run
 
@@ -174,7 +174,7 @@ JOBS: dict[str, Callable[[Any, int], Callable[[], float]]] = {
 
 
 def run(
-    lengths: Sequence[int] = LENGTHS, plan: Plan = PLAN, say: Say = lambda line: None,
+    lengths: Sequence[int] = LENGTHS, plan: TimingPlan = PLAN, say: Say = lambda line: None,
     works: Sequence[str] = tuple(JOBS), size: str = "small",
 ) -> list[ModelRow]:  # fmt: skip
     """All rows: models take turns within a length and a work."""

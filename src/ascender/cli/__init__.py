@@ -1,7 +1,7 @@
 """The `ascender` command: one file here for every area.
 
-Results go to stdout (with --json: JSON and nothing else), progress and notes to stderr. What a
-command raises is told or shown by the one handler in errors.py.
+Results go to stdout (with --json: JSON and nothing else), progress and notes to stderr. Errors
+of all commands are handled in errors.py.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,7 +50,7 @@ def attention(
 
     The whole run, up to N = 16384, takes many minutes; --quick takes one.
     """
-    _against_stock("attention", lengths, quick, causal, memory, as_json, repeats, threads)
+    _run("attention", as_json, lengths, repeats, threads, quick=quick, causal=causal, memory=memory)
 
 
 @app.command(epilog="Example: ascender bench variants --lengths 1024,4096 --no-memory")
@@ -65,27 +64,7 @@ def variants(
     without the projections. The whole run, up to N = 16384, takes half an hour; --quick a minute
     or two.
     """
-    _against_stock("variants", lengths, quick, causal, memory, as_json, repeats, threads)
-
-
-def _against_stock(
-    name: str, lengths: str | None, quick: bool, causal: bool, memory: bool, as_json: bool,
-    repeats: int | None, threads: int,
-) -> None:  # fmt: skip
-    from ascender.bench import attention as study
-    from ascender.bench import show as terminal
-
-    _one_of_the_two(quick, lengths)
-    if quick:
-        plan = study.AttentionBenchmark.quick(causal, repeats or 3, memory, name)
-    else:
-        chosen = parse_lengths(lengths, study.LENGTHS[name])
-        plan = study.AttentionBenchmark.full(chosen, causal, repeats or 5, memory, name)
-    _use(threads)
-    with _timing() as say:
-        rows = study.run(plan, say)
-    shown = None if as_json else terminal.attention(rows, causal, name)
-    _result(name, rows, shown, causal=causal)
+    _run("variants", as_json, lengths, repeats, threads, quick=quick, causal=causal, memory=memory)
 
 
 @app.command(epilog="Example: ascender bench layer --lengths 64")
@@ -93,11 +72,7 @@ def layer(
     lengths: Lengths = None, as_json: Json = False, repeats: Repeats = None, threads: Threads = 1
 ) -> None:
     """The training step of a whole layer against a vanilla layer with the same projections."""
-    from ascender.bench import layer as study
-    from ascender.bench import show as terminal
-
-    rows = _run(study, lengths, repeats, threads)
-    _result("layer", rows, None if as_json else terminal.layer(rows))
+    _run("layer", as_json, lengths, repeats, threads)
 
 
 @app.command(epilog="Example: ascender bench model --lengths 128 --work decode")
@@ -111,20 +86,13 @@ def model(
     size, and transformers' Llama. The whole run, up to N = 4096, takes an hour; --quick some
     minutes, up to N = 1024.
     """
-    from ascender.bench import model as study
-    from ascender.bench import show as terminal
+    from ascender.bench.model import JOBS
 
-    _one_of_the_two(quick, lengths)
     for name in work or ():
-        if name not in study.JOBS:
-            known = ", ".join(study.JOBS)
+        if name not in JOBS:
+            known = ", ".join(JOBS)
             raise typer.BadParameter(f"{name!r}; expected one of {known}", param_hint="--work")
-    chosen, plan = study.QUICK if quick else (parse_lengths(lengths, study.LENGTHS), study.PLAN)
-    plan = plan if repeats is None else replace(plan, repeats=repeats)
-    _use(threads)
-    with _timing() as say:
-        rows = study.run(chosen, plan, say, works=work or tuple(study.JOBS))
-    _result("model", rows, None if as_json else terminal.model(rows))
+    _run("model", as_json, lengths, repeats, threads, quick=quick, work=work)
 
 
 @app.command(epilog="Example: ascender bench choose --lengths 64,256,1024")
@@ -132,26 +100,13 @@ def choose(
     lengths: Lengths = None, as_json: Json = False, repeats: Repeats = None, threads: Threads = 1
 ) -> None:
     """Which backend is fastest here, by length and mask, and which one "auto" takes."""
-    from ascender.bench import choose as study
-    from ascender.bench import show as terminal
-
-    rows = _run(study, lengths, repeats, threads)
-    _result("choose", rows, None if as_json else terminal.choose(rows))
+    _run("choose", as_json, lengths, repeats, threads)
 
 
 @app.command("import", epilog="Example: ascender bench import --repeats 9")
 def import_(as_json: Json = False, repeats: Repeats = None) -> None:
     """What importing the attention takes beyond "import torch"."""
-    from ascender.bench import imports, tables
-    from ascender.bench import show as terminal
-
-    with _timing() as say:
-        say("importing, in processes of their own")
-        found = imports.run(repeats or 5)
-    if as_json:
-        print_json({**_origin("import"), **found})
-    else:
-        show(terminal.rich_tables(tables.imports(found)))
+    _run("import", as_json, repeats=repeats)
 
 
 @app.command(epilog="Example: ascender bench report docs/bench/*.json --into docs/benchmark.md")
@@ -175,19 +130,6 @@ def report(
         typer.echo(f"wrote {write(path, text)}")
 
 
-def _one_of_the_two(quick: bool, lengths: str | None) -> None:
-    if quick and lengths is not None:
-        raise typer.BadParameter(
-            f"{lengths!r} with --quick; expected one of the two", param_hint="--lengths"
-        )
-
-
-def _use(threads: int) -> None:
-    import torch
-
-    torch.set_num_threads(threads)
-
-
 @contextmanager
 def _timing() -> Iterator[Callable[[str], None]]:
     """progress(), and a note where others keep this machine busy."""
@@ -199,33 +141,45 @@ def _timing() -> Iterator[Callable[[str], None]]:
         yield say
 
 
-def _run(study: Any, lengths: str | None, repeats: int | None, threads: int) -> list[Any]:
-    """The rows of a study that goes by lengths: LENGTHS, PLAN, run(lengths, plan, say)."""
-    chosen = parse_lengths(lengths, study.LENGTHS)
-    plan = study.PLAN if repeats is None else replace(study.PLAN, repeats=repeats, at_least=0.0)
-    _use(threads)
+def _run(
+    study: str, as_json: bool, lengths: str | None = None, repeats: int | None = None,
+    threads: int = 1, **options: Any,
+) -> None:  # fmt: skip
+    """Measure and print: tables and goals, or JSON."""
+    if options.get("quick") and lengths is not None:
+        raise typer.BadParameter(
+            f"{lengths!r} with --quick; expected one of the two", param_hint="--lengths"
+        )
+    chosen = None if lengths is None else parse_lengths(lengths, ())
+    from ascender import bench
+
     with _timing() as say:
-        rows: list[Any] = study.run(chosen, plan, say)
-    return rows
-
-
-def _origin(study: str) -> dict[str, Any]:
-    """What a JSON begins with: which study, the command that made it, and where."""
-    from ascender.measure.timing import machine
-
+        result = bench.run(
+            study, lengths=chosen, repeats=repeats, threads=threads, say=say, **options
+        )
     words = [word for word in sys.argv[1:] if word != "--json"]
-    return {"study": study, "command": shlex.join(["ascender", *words]), "machine": machine()}
-
-
-def _result(study: str, rows: Sequence[Any], shown: RenderableType | None, **more: object) -> None:
-    """Tables and goals, or JSON where there is nothing to show."""
-    from ascender.bench import goals, tables
-    from ascender.bench import show as terminal
-
-    reached, origin = goals.reached(rows), _origin(study)
-    if shown is None:
-        print_json({**origin, **more, "goals": reached, "rows": [asdict(row) for row in rows]})
+    record = result.record(shlex.join(["ascender", *words]))
+    if as_json:
+        print_json(record)
         return
-    here = origin["machine"]
-    show(shown, terminal.rich_tables(tables.goals(reached)))
-    note(f"torch {here['torch']}, {here['processor']}, threads: {here['threads']}")
+    show(*_tables(result, record))
+    if study != "import":
+        here = record["machine"]
+        note(f"torch {here['torch']}, {here['processor']}, threads: {here['threads']}")
+
+
+def _tables(result: Any, record: dict[str, Any]) -> list[RenderableType]:
+    from ascender.bench import show as terminal
+    from ascender.bench import tables
+
+    study, rows = result.study, result.rows
+    if study == "import":
+        return [terminal.rich_tables(tables.imports(rows[0]))]
+    draw: dict[str, Callable[..., RenderableType]] = {
+        "layer": terminal.layer, "model": terminal.model, "choose": terminal.choose,
+    }  # fmt: skip
+    if study in draw:
+        shown = draw[study](rows)
+    else:
+        shown = terminal.attention(rows, result.options["causal"], study)
+    return [shown, terminal.rich_tables(tables.goals(record["goals"]))]

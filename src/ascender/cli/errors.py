@@ -1,4 +1,4 @@
-"""What a user can cause is one line on stderr; anything else is a bug and shows its traceback."""
+"""Errors that a user can cause are one line on stderr; others are bugs and show their traceback."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:  # click's Context, or that of the copy in typer
         if ctx.params.get("traceback"):
             return super().invoke(ctx)
-        with told(ctx):
+        with one_line_errors(ctx):
             return super().invoke(ctx)
 
 
 @contextmanager
-def told(ctx: Any) -> Iterator[None]:
+def one_line_errors(ctx: Any) -> Iterator[None]:
     """An expected error as one line and exit code 1."""
     try:
         yield

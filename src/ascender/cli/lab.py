@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +17,6 @@ from ascender.cli.terminal import (
     TrustCode,
     check_out,
     count,
-    import_named,
     note,
     print_json,
     show,
@@ -35,20 +34,20 @@ def list_suites(as_json: Json = False) -> None:
     """The suites there are, and what each claims."""
     from ascender.lab.suite import known, suite
 
-    rows = {name: suite(name) for name in known()}
-    trials = {name: _trials(s) for name, s in rows.items()}
+    suites = {name: suite(name) for name in known()}
+    rows = {name: {"claim": s.claim, "trials": _trials(s)} for name, s in suites.items()}
     if as_json:
-        print_json({n: {"claim": s.claim, "trials": trials[n]} for n, s in rows.items()})
+        print_json(rows)
         return
     table = Table("suite", "claim", "trials", title="suites")
-    for name, s in rows.items():
-        table.add_row(name, escape(s.claim), str(trials[name]))
+    for name, row in rows.items():
+        table.add_row(name, escape(row["claim"]), str(row["trials"]))
     show(table)
 
 
-def _trials(made: Any) -> int:
-    """How many there are; what two suites of a bundle name is one."""
-    suites = made.made() if hasattr(made, "made") else [made]
+def _trials(suite: Any) -> int:
+    """How many there are; a trial that two suites of a bundle share counts once."""
+    suites = suite.made() if hasattr(suite, "made") else [suite]
     return len({run.key for one in suites for run in one.runs})
 
 
@@ -77,50 +76,23 @@ def run(
     A trial that is finished is not run again; one that crashes is tried once more and then
     reported. Stop it, kill it, start it twice: the same command ends with the same table.
     """
-    from ascender.lab.bundle import places
-    from ascender.lab.plan import Budget
-    from ascender.lab.suite import suite as find
+    from ascender import lab
 
-    where = None if data_dir is None else str(data_dir)
-    good = True
     try:
         check_out(out, folder=True)
-        who = _engine(engine, workers, address, slurm)
-        until = None if budget is None else Budget.of(budget)
-        found = places(find(suite), out, seeds)
-        for made, folder in found:
-            good &= _run(made, folder, who, until, where)
-        _show(found, as_json)
+        with ended_by_sigterm():
+            result = lab.run(
+                suite, out, seeds=seeds, workers=workers, engine=engine, address=address,
+                budget=budget, data_dir=data_dir, slurm=dict(map(_setting, slurm or ())), say=note,
+            )  # fmt: skip
     except KeyboardInterrupt:
-        note("stopped; the same command goes on")
+        note("stopped; the same command continues")
         raise typer.Exit(130) from None
-    if not good:
+    for line in result.failures:
+        note(line)
+    _show(result.tables, as_json)
+    if result.failures:
         raise typer.Exit(1)
-
-
-def _run(made: Any, folder: Path, who: Any, budget: Any, where: str | None) -> bool:
-    """A suite's trials, those that fit into the budget, or all and then its costs. Whether nothing
-    failed."""
-    from ascender.lab import costs
-    from ascender.lab.engine import finish
-    from ascender.lab.progress import watched
-    from ascender.lab.store import Store
-
-    store = Store(folder, note)
-    store.open(made)
-    for each in made.runs:
-        store.forgive(each.key)
-    runs = _planned(made, store, budget, who.workers or 1, where)
-    with ended_by_sigterm():
-        with watched(made, store, who.workers or 1, note) as tick:
-            finish(who, store, runs, where, tick, note)
-        if budget is None and costs.wanted(folder, made.costs):
-            costs.keep(folder, made.costs, costs.measure(made.costs, note))
-    failed = {r.key: store.failures(r.key) for r in made.runs if not store.done(r.key)}
-    for each in made.runs:
-        if failed.get(each.key):
-            note(f"failed: {each.task}, {each.variant}, seed {each.seed}: {failed[each.key][-1]}")
-    return not any(failed.values())
 
 
 @contextmanager
@@ -137,43 +109,12 @@ def ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _engine(name: str, workers: int | None, address: str | None, slurm: list[str] | None) -> Any:
-    from ascender.common.validate import lookup
-    from ascender.lab.engine import ENGINES
-
-    kind = lookup("engine", name, ENGINES)
-    if address is not None and name != "ray":
-        raise ValueError(f"address = {address!r} with engine {name}; expected --engine ray")
-    if slurm and name != "slurm":
-        raise ValueError(f"--slurm {slurm[0]} with engine {name}; expected --engine slurm")
-    if name == "slurm":
-        return kind(workers, **dict(_setting(text) for text in slurm or ()))
-    return kind(workers, address) if name == "ray" else kind(workers)
-
-
 def _setting(text: str) -> tuple[str, str | int]:
-    """--slurm partition=cpu: as sbatch names it; timeout_min is submitit's own."""
+    """--slurm partition=cpu, as sbatch names it."""
     name, equals, value = text.partition("=")
     if not (name and equals and value):
         raise ValueError(f"--slurm {text!r}; expected NAME=VALUE such as partition=cpu")
-    own = name if name == "timeout_min" else f"slurm_{name}"
-    return own, int(value) if value.isdecimal() else value
-
-
-def _planned(made: Any, store: Any, budget: Any, workers: int, where: str | None) -> Any:
-    """What is left to do, within the budget where there is one."""
-    left = store.open_trials(made)
-    if budget is None:
-        return left
-    from ascender.lab.plan import plan
-    from ascender.train.display import clock
-
-    planned = plan(made, store, budget.left, workers, where, note)
-    fits = sum(run in left for run in planned.runs)
-    note(f"{fits} trials fit into {budget.text} (about {clock(planned.seconds)})")
-    for line in planned.told():
-        note(line)
-    return [run for run in left if run in planned.runs]
+    return name, int(value) if value.isdecimal() else value
 
 
 @app.command("show", epilog="Example: ascender lab show quick --out lab/quick")
@@ -184,11 +125,10 @@ def show_table(
     as_json: Json = False,
 ) -> None:
     """The table of what is done so far."""
-    from ascender.lab.bundle import places
-    from ascender.lab.suite import suite as find
+    from ascender import lab
 
     check_out(out, folder=True)
-    _show(places(find(suite), out, seeds, make=False), as_json)
+    _show(lab.show(suite, out, seeds=seeds, say=note), as_json)
 
 
 @app.command(epilog="Example: ascender lab report lab/quick --lang both")
@@ -220,23 +160,13 @@ def report(
     The folder needs nothing else: index.html opens without a network, and trials.jsonl.gz
     with suite.json is enough to make the report again.
     """
-    from ascender.lab.bundle import inside
-    from ascender.lab.reports import bundle_report, documents_in, fill
-    from ascender.lab.reports import report as make
-    from ascender.lab.suite import suite as find
+    from ascender import lab
     from ascender.report.figure import korean_font
 
-    where = None if data_dir is None else str(data_dir)
-    made = None if suite is None else find(suite)
-    if trust_code:
-        _import_named_in(inside(folder) or [folder])
-    if into:
-        documents = {path: lang or _language(path) for path in documents_in(into)}
-        paths = fill(documents, folder, say=note)
-    elif inside(folder):
-        paths = bundle_report(folder, out or folder / "report", lang or "en", where, say=note)
-    else:
-        paths = make(folder, out or folder / "report", made, lang or "en", where, say=note)
+    paths = lab.report(
+        folder, out, suite=suite, lang=lang, data_dir=data_dir, into=into or (),
+        trust_code=trust_code, say=note,
+    )  # fmt: skip
     if lang == "ko" and not into and korean_font() is None:
         note("no Korean font found here (such as Noto Sans CJK KR): words in figures are English")
     if as_json:
@@ -265,81 +195,36 @@ def pack(
     typer.echo(f"wrote {len(paths)} files to {out}; {paths[-1]} has the trials")
 
 
-def _import_named_in(folders: Sequence[Path]) -> None:
-    """The tasks and attentions that records name by module:Class."""
-    from ascender.lab.reports.source import NoTrial, read
-
-    for folder in folders:
-        with suppress(NoTrial):
-            for record in read(folder, say=note).records:
-                import_named(record["run"]["task"], record["run"]["variant"])
-
-
-def _language(document: Path) -> str:
-    """README.ko.md is Korean."""
-    return "ko" if ".ko" in document.suffixes else "en"
-
-
-def _show(found: Sequence[tuple[Any, Path]], as_json: bool) -> None:
+def _show(tables: Sequence[Any], as_json: bool) -> None:
     """The table of each suite; as JSON the rows, of several suites by their names."""
-    from ascender.lab.judge import compare, on_validation
-    from ascender.lab.store import Store
-
-    rows = {}
-    for made, folder in found:
-        records: list[Any] = Store(folder, note).records(made)
-        if made.tuning:
-            records = [on_validation(r) for r in records]
-        if not records:
-            note(f"{made.name}: no trial is done yet")
-            continue
-        judged = {(c.task, c.variant): c for c in compare(made, records)}
-        if as_json:
-            rows[made.name] = _rows(records, judged)
-        else:
-            _table(made, records, judged)
-    if rows:
-        print_json(rows if len(found) > 1 else next(iter(rows.values())))
+    finished = [table for table in tables if table.rows]
+    if not as_json:
+        for table in finished:
+            show(_table(table.suite, table.rows))
+    elif finished:
+        rows = {table.suite.name: table.rows for table in finished}
+        print_json(rows if len(tables) > 1 else finished[0].rows)
 
 
-def _rows(records: Any, judged: Any) -> list[dict[str, Any]]:
-    from dataclasses import asdict
-
-    from ascender.lab.judge import conditions
-
-    return [
-        {
-            "task": cell.task, "variant": cell.variant, **asdict(cell.summary),
-            "floor": cell.records[0]["floor"],
-            "comparison": asdict(judged[cell.task, cell.variant])
-            if (cell.task, cell.variant) in judged else None,
-        }
-        for cell in conditions(records)
-    ]  # fmt: skip
-
-
-def _table(made: Any, records: Any, judged: Any) -> None:
-    from ascender.lab.judge import conditions
-
-    table = Table(title=f"{made.name}: {made.claim}")
-    scored = "validation" if made.tuning else "test"
-    for name in ("task", "variant", f"{scored}, mean ± sd (n)", "floor", f"− {made.baseline} [95%]",
-                 "p (Holm)", "verdict"):  # fmt: skip
+def _table(suite: Any, rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table(title=f"{suite.name}: {suite.claim}")
+    scored = "validation" if suite.tuning else "test"
+    for name in ("task", "variant", f"{scored}, mean ± sd (n)", "chance",
+                 f"− {suite.baseline} [95%]", "p (Holm)", "verdict"):  # fmt: skip
         table.add_column(name)
-    for cell in conditions(records):
-        s, c = cell.summary, judged.get((cell.task, cell.variant))
-        spread = "" if s.sd is None else f" ± {s.sd:.4f}"
-        row = [cell.task, cell.variant, f"{s.mean:.4f}{spread} ({s.n})",
-               f"{cell.records[0]['floor']:.4f}"]  # fmt: skip
-        table.add_row(*(escape(text) for text in [*row, *_compared(c)]))
-    show(table)
+    for row in rows:
+        spread = "" if row["sd"] is None else f" ± {row['sd']:.4f}"
+        texts = [row["task"], row["variant"], f"{row['mean']:.4f}{spread} ({row['n']})",
+                 f"{row['chance']:.4f}", *_compared(row["comparison"])]  # fmt: skip
+        table.add_row(*map(escape, texts))
+    return table
 
 
-def _compared(c: Any) -> list[str]:
-    if c is None:
+def _compared(comparison: dict[str, Any] | None) -> list[str]:
+    """Difference with its interval, p, verdict."""
+    if comparison is None:
         return ["", "", ""]
-    within = c.by_seed.interval
-    span = "" if within is None else f" [{within.low:+.4f}, {within.high:+.4f}]"
-    if c.p is None:
-        return [f"{c.by_seed.mean:+.4f}{span}", "", "not judged"]
-    return [f"{c.by_seed.mean:+.4f}{span}", f"{c.p:.3f}", c.verdict]
+    seeds, p = comparison["by_seed"], comparison["p"]
+    span = "" if seeds["interval"] is None else " [{:+.4f}, {:+.4f}]".format(*seeds["interval"])
+    judged = ["", "not judged"] if p is None else [f"{p:.3f}", comparison["verdict"]]
+    return [f"{seeds['mean']:+.4f}{span}", *judged]

@@ -26,9 +26,9 @@ def _print(
     **more: Mapping[str, str],
 ) -> None:  # fmt: skip
     """`about`: what there is in one line; else the first sentence of the docstring."""
-    said = about or {}
+    lines = about or {}
     rows = {
-        name: {"what": said.get(name) or _first(kind)}
+        name: {"what": lines.get(name) or _first(kind)}
         | {k: known[name] for k, known in more.items()}
         for name, kind in kinds.items()
     }
@@ -100,18 +100,18 @@ def tasks(
     from ascender.train import Run
 
     import_named(name)
-    made = Run.of(name).make_task(None if data_dir is None else str(data_dir))
-    example, floor = made.example(), made.floor
-    about = inspect.cleandoc((type(made).__doc__ or "").split(">>>")[0]).strip()
-    found = {
-        "name": name, "about": about, "example": example, "metric": made.metric, "floor": floor,
-        "levels": list(made.levels), "length": made.length, "head": made.head,
+    task = Run.of(name).make_task(None if data_dir is None else str(data_dir))
+    about = inspect.cleandoc((type(task).__doc__ or "").split(">>>")[0]).strip()
+    record = {
+        "name": name, "about": about, "example": task.example(), "metric": task.metric,
+        "chance": task.chance, "levels": list(task.levels), "length": task.length,
+        "head": task.head,
     }  # fmt: skip
     if as_json:
-        print_json(found)
+        print_json(record)
         return
-    typer.echo(f"{about}\n\n{example}\n")
-    typer.echo(f"{made.metric}, by chance {floor:.4g}; levels: {', '.join(made.levels)}")
+    typer.echo(f"{about}\n\n{record['example']}\n")
+    typer.echo(f"{task.metric}, chance {task.chance:.4g}; levels: {', '.join(task.levels)}")
 
 
 @app.command(epilog="Example: ascender list variants")
@@ -165,14 +165,14 @@ def compat(
     except study.Broken as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
-    found = {name: shipped.get(name) or fresh[name] for name in names}
+    cells = {name: shipped.get(name) or fresh[name] for name in names}
     if write is not None:
-        for path in study.save(found, write):
+        for path in study.save(cells, write):
             typer.echo(f"wrote {path}", err=True)
     if as_json:
-        print_json(found)
+        print_json(cells)
         return
-    for name, rows in found.items():
+    for name, rows in cells.items():
         table = Table("position", *next(iter(rows.values())), title=name)
         for position, row in rows.items():
             table.add_row(position, *(study.letters(entry) for entry in row.values()))

@@ -45,15 +45,15 @@ def parse_lengths(text: str | None, default: Sequence[int]) -> tuple[int, ...]:
     """--lengths: whole numbers, each once, in order."""
     if text is None:
         return tuple(default)
-    found = []
+    lengths = []
     for piece in text.split(","):
         if not piece.strip().isdecimal() or int(piece) < 1:
             raise typer.BadParameter(
                 f"{piece.strip()!r} in {text!r}; expected whole numbers from 1, such as 64,256",
                 param_hint="--lengths",
             )
-        found.append(int(piece))
-    return tuple(sorted(set(found)))
+        lengths.append(int(piece))
+    return tuple(sorted(set(lengths)))
 
 
 def import_named(*names: str | None) -> None:

@@ -44,7 +44,7 @@ def import_code(name: str, here: bool = False) -> None:
                 f"no module {missing!r} {places}on Python's path; expected the one of {name!r} "
                 "(module:Class)"
             ) from None
-        raise ValueError(f"cannot import {module}: {told(error)}") from error
+        raise ValueError(f"cannot import {module}: {error_line(error)}") from error
     finally:
         if here:
             sys.path.remove(folder)
@@ -83,7 +83,7 @@ def _parts(name: str) -> tuple[str, str]:
     return match[1], match[2]
 
 
-def told(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error in a line: its kind, what it says and where it was raised."""
     said = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)

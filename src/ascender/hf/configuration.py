@@ -216,11 +216,11 @@ class AscenderConfig(PreTrainedConfig):
 def admit_code(source: str, trust_code: bool) -> None:
     """A saved config may name an attention by module:Class. It is used where its module is imported
     already, or (trust_code) is imported for it; else it is an error that says so."""
-    found, _ = PreTrainedConfig.get_config_dict(source)
-    if found.get("model_type") != AscenderConfig.model_type:
+    fields, _ = PreTrainedConfig.get_config_dict(source)
+    if fields.get("model_type") != AscenderConfig.model_type:
         return
     for field in ("attention", "cross_attention"):
-        name = found.get(field)
+        name = fields.get(field)
         if is_code(name):
             if trust_code:
                 import_code(name, here=True)

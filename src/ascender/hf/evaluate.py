@@ -93,10 +93,10 @@ def evaluate(
         lm = _harness(model.to(device).eval(), tokenizer, batch_size, max_length)
         _prepare(loaded["tasks"].values(), fewshot, lm)
         set_seed(SEED)
-        found = lm_eval.evaluator.evaluate(
+        results = lm_eval.evaluator.evaluate(
             lm, loaded, limit=limit, bootstrap_iters=BOOTSTRAPS, log_samples=False
         )
-    return scores(found, {n: chance(t, limit) for n, t in loaded["tasks"].items()})
+    return scores(results, {n: chance(t, limit) for n, t in loaded["tasks"].items()})
 
 
 def _lm_eval() -> Any:
@@ -167,64 +167,32 @@ def _list(names: Iterable[str]) -> str:
 
 
 def load(
-    source: str,
-    tokenizer: Any,
-    adapter: Path | None,
-    say: Callable[[str], None],
+    source: str, tokenizer: Any, adapter: Path | None, say: Callable[[str], None],
     trust_code: bool = False,
-) -> tuple[Any, Any]:
-    """(model, tokenizer) of a folder or a name. Bytes where the folder has no tokenizer."""
+) -> tuple[Any, Any]:  # fmt: skip
+    """(model, tokenizer) of a folder or a Hub name; byte tokens where there is no tokenizer."""
+    from ascender.hf.source import load_model, tokenizer_of
+
+    where, model = load_model(source, adapter, trust_code, _generating_class)
+    return model, tokenizer or tokenizer_of(where, model.config.vocab_size, say)
+
+
+def _generating_class(config: Any, where: str) -> Any:
+    """The Auto class of a language model that can generate."""
     import transformers
 
-    from ascender.hf.retrofit.adapter_files import load_adapter
-    from ascender.hf.source import find_model, read_config, read_model
-
-    source = find_model(source)
-    config = read_config(source, trust_code)
     kinds = config.architectures or []
     if kinds and not any("LMHead" in k or k.endswith(ENDINGS) for k in kinds):
         raise ValueError(
-            f"{source} holds {', '.join(kinds)}; expected a language model that writes: "
+            f"{where} holds {', '.join(kinds)}; expected a language model that writes: "
             "…ForCausalLM or …ForConditionalGeneration"
         )
-    auto = (
-        transformers.AutoModelForSeq2SeqLM
-        if config.is_encoder_decoder
-        else transformers.AutoModelForCausalLM
-    )
-    model = read_model(auto, source)
-    if adapter is not None:
-        model = load_adapter(model, adapter)
-    return model, tokenizer or tokenizer_of(source, config.vocab_size, say)
+    if config.is_encoder_decoder:
+        return transformers.AutoModelForSeq2SeqLM
+    return transformers.AutoModelForCausalLM
 
 
 ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "DoubleHeadsModel")
-
-
-def tokenizer_of(source: str, vocab_size: int, say: Callable[[str], None]) -> Any:
-    import transformers
-
-    from ascender.common.files import Damaged
-    from ascender.hf.tokens import BYTES, bytes_tokenizer
-
-    folder = Path(source)
-    if not folder.is_dir():
-        return transformers.AutoTokenizer.from_pretrained(source)
-    files = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
-    there = [name for name in files if (folder / name).is_file()]
-    if there:
-        try:
-            return transformers.AutoTokenizer.from_pretrained(source)
-        except Exception as error:  # whatever of the file the tokenizer's class stumbles over
-            what = "a tokenizer that save_pretrained wrote"
-            raise Damaged(folder / ", ".join(there), error, what) from error
-    if vocab_size < BYTES:
-        raise ValueError(
-            f"{source} has no tokenizer and vocab_size = {vocab_size}; expected a tokenizer.json, "
-            f"or at least {BYTES} for bytes"
-        )
-    say(f"{source} has no tokenizer: reading and writing bytes (ascender.hf.tokens)")
-    return bytes_tokenizer()
 
 
 def _loaded(manager: Any, names: list[str]) -> Any:
@@ -291,11 +259,11 @@ def chance(task: Any, limit: int | None) -> float | None:
     return sum(each) / len(each) if each else None
 
 
-def scores(found: Any, chances: dict[str, float | None]) -> list[Score]:
+def scores(results: Any, chances: dict[str, float | None]) -> list[Score]:
     """lm-eval's results as rows, groups last."""
     rows = []
-    for task, numbers in found["results"].items():
-        n = found["n-samples"].get(task, {}).get("effective", numbers.get("sample_len"))
+    for task, numbers in results["results"].items():
+        n = results["n-samples"].get(task, {}).get("effective", numbers.get("sample_len"))
         for key, value in numbers.items():
             metric, comma, how = key.partition(",")
             if not comma or metric.endswith("_stderr"):
@@ -306,7 +274,7 @@ def scores(found: Any, chances: dict[str, float | None]) -> list[Score]:
                     task=task, metric=metric, filter=how, value=float(value),
                     stderr=float(stderr) if isinstance(stderr, int | float) else None, n=n,
                     chance=chances.get(task) if metric in ("acc", "acc_norm") else None,
-                    higher_is_better=found["higher_is_better"].get(task, {}).get(metric),
+                    higher_is_better=results["higher_is_better"].get(task, {}).get(metric),
                 )
             )  # fmt: skip
     return rows

@@ -1,4 +1,4 @@
-"""Heads: what to do with the states. Labels in, loss out, auxiliary losses included."""
+"""Task heads: hidden states to logits, and a loss with auxiliary losses where labels are given."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ascender.hf.configuration import AscenderConfig
 from ascender.hf.modeling import AscenderModel, AscenderOutput, AscenderPreTrainedModel
 from ascender.nn.slot import Attention
 
-IGNORED = -100  # transformers' label that does not count
+IGNORED = -100  # transformers' ignore index
 
 
 class Generates:
@@ -42,7 +42,7 @@ class Generates:
     def _prepare_cache_for_generation(
         self, generation_config: Any, model_kwargs: dict[str, Any], *more: Any
     ) -> None:
-        """Ours where one is wanted and none is given. Its buffers grow: none is of a fixed size."""
+        """A cache of ours where one is wanted and none is given. Its buffers grow."""
         kind = generation_config.cache_implementation
         if kind not in (None, "dynamic"):
             raise ValueError(
@@ -72,7 +72,7 @@ def decodes(model: Any) -> bool:
 
 
 class _Head(AscenderPreTrainedModel):
-    """A model and a linear map of its states."""
+    """A model and a linear map of its hidden states."""
 
     causal = False
 
@@ -90,17 +90,18 @@ class _Head(AscenderPreTrainedModel):
         """The model's outputs, and the auxiliary losses where there is a loss to add them to."""
         if labels is None or not self.loss_weights:
             return self.model(**inputs, return_dict=True), None
-        with collect(self.model, self.loss_weights) as found:
+        with collect(self.model, self.loss_weights) as auxiliary:
             outputs = self.model(**inputs, return_dict=True)
-        return outputs, found.total()
+        return outputs, auxiliary.total()
 
 
 def finish(
-    outputs: AscenderOutput, logits: Tensor, task: Tensor | None, more: Tensor | None,
+    outputs: AscenderOutput, logits: Tensor, loss: Tensor | None, auxiliary: Tensor | None,
     share: Tensor | float = 1.0,
 ) -> AscenderOutput:  # fmt: skip
-    """loss = (task + auxiliary) · share."""
-    loss = task if task is None or more is None else task + more.to(task.dtype)
+    """loss = (task loss + auxiliary losses) · share."""
+    if loss is not None and auxiliary is not None:
+        loss = loss + auxiliary.to(loss.dtype)
     return AscenderOutput(
         loss=None if loss is None else loss * share, logits=logits,
         past_key_values=outputs.past_key_values, hidden_states=outputs.hidden_states,
@@ -109,8 +110,8 @@ def finish(
 
 
 def share(labels: Tensor | None, items: Tensor | int | None) -> Tensor | float:
-    """Of the labels that a step counts, those in this call: 1 where the trainer does not say. So
-    the sum over accumulated batches is the mean over the step."""
+    """The fraction of a step's labels that are in this call (1 where the trainer does not pass
+    their number), so that the sum over accumulated batches is the mean over the step."""
     if labels is None or items is None:
         return 1.0
     return (labels != IGNORED).sum() / items
@@ -119,7 +120,7 @@ def share(labels: Tensor | None, items: Tensor | int | None) -> Tensor | float:
 def cross_entropy(
     logits: Float[Tensor, "B N c"], labels: Int[Tensor, "B N"], smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
-    """The mean over the labels that count; 0 where none does."""
+    """The mean over the labels that are not ignored; 0 where all are."""
     labels = labels.to(logits.device)
     total = F.cross_entropy(
         logits.flatten(0, 1).float(), labels.flatten(), reduction="sum", ignore_index=IGNORED,
@@ -129,7 +130,7 @@ def cross_entropy(
 
 
 class AscenderForCausalLM(_Head, Generates, GenerationMixin):
-    """The next token."""
+    """Predicts the next token."""
 
     causal = True
     _tied_weights_keys = {"lm_head.weight": "model.embed_tokens.weight"}
@@ -140,7 +141,7 @@ class AscenderForCausalLM(_Head, Generates, GenerationMixin):
         self.post_init()
 
     def new_cache(self) -> AscenderCache:
-        """An empty one, to generate in several calls."""
+        """An empty cache, to generate in several calls."""
         return self.model.new_cache()
 
     @can_return_tuple
@@ -158,10 +159,10 @@ class AscenderForCausalLM(_Head, Generates, GenerationMixin):
         num_items_in_batch: Tensor | int | None = None,
         **inputs: Any,
     ) -> AscenderOutput:
-        """`labels`: the tokens themselves, −100 where none counts; shifted here."""
+        """`labels`: the tokens themselves, −100 to ignore one; they are shifted here."""
         if labels is not None and use_cache is None:
             use_cache = False
-        outputs, more = self.run(labels, {
+        outputs, auxiliary = self.run(labels, {
             "input_ids": input_ids, "attention_mask": attention_mask, "use_cache": use_cache,
             "position_ids": position_ids, "past_key_values": past_key_values,
             "inputs_embeds": inputs_embeds, "neighbours": neighbours, **inputs,
@@ -173,83 +174,12 @@ class AscenderForCausalLM(_Head, Generates, GenerationMixin):
         if labels is None:
             return finish(outputs, logits, None, None)
         later = labels[:, 1:]
-        task = cross_entropy(logits[:, :-1], later, self.smoothing)
-        return finish(outputs, logits, task, more, share(later, num_items_in_batch))
+        loss = cross_entropy(logits[:, :-1], later, self.smoothing)
+        return finish(outputs, logits, loss, auxiliary, share(later, num_items_in_batch))
 
 
-class AscenderForMaskedLM(_Head):
-    """The tokens behind the masks."""
-
-    _tied_weights_keys = {"lm_head.weight": "model.embed_tokens.weight"}
-
-    def __init__(self, config: AscenderConfig) -> None:
-        super().__init__(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
-        self.post_init()
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Int[Tensor, "B N"] | None = None,
-        attention_mask: Tensor | None = None,
-        position_ids: Int[Tensor, "..."] | None = None,
-        inputs_embeds: Float[Tensor, "B N dim"] | None = None,
-        labels: Int[Tensor, "B N"] | None = None,
-        neighbours: Int[Tensor, "..."] | None = None,
-        num_items_in_batch: Tensor | int | None = None,
-        **inputs: Any,
-    ) -> AscenderOutput:
-        """`labels`: −100 but where a token is to be told."""
-        outputs, more = self.run(labels, {
-            "input_ids": input_ids, "attention_mask": attention_mask,
-            "position_ids": position_ids, "inputs_embeds": inputs_embeds,
-            "neighbours": neighbours, **inputs,
-        })  # fmt: skip
-        logits = self.lm_head(outputs.last_hidden_state)
-        task = None if labels is None else cross_entropy(logits, labels, self.smoothing)
-        return finish(outputs, logits, task, more, share(labels, num_items_in_batch))
-
-
-class AscenderForTokenClassification(_Head):
-    """A label for every token."""
-
-    def __init__(self, config: AscenderConfig) -> None:
-        super().__init__(config)
-        self.dropout = nn.Dropout(config.dropout)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        self.post_init()
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Int[Tensor, "B N"] | None = None,
-        attention_mask: Tensor | None = None,
-        position_ids: Int[Tensor, "..."] | None = None,
-        inputs_embeds: Float[Tensor, "B N dim"] | None = None,
-        labels: Int[Tensor, "B N"] | None = None,
-        neighbours: Int[Tensor, "..."] | None = None,
-        num_items_in_batch: Tensor | int | None = None,
-        **inputs: Any,
-    ) -> AscenderOutput:
-        """`labels`: class indices, −100 where none counts."""
-        outputs, more = self.run(labels, {
-            "input_ids": input_ids, "attention_mask": attention_mask,
-            "position_ids": position_ids, "inputs_embeds": inputs_embeds,
-            "neighbours": neighbours, **inputs,
-        })  # fmt: skip
-        logits = self.classifier(self.dropout(outputs.last_hidden_state))
-        task = None if labels is None else cross_entropy(logits, labels, self.smoothing)
-        return finish(outputs, logits, task, more, share(labels, num_items_in_batch))
-
-
-class AscenderForSequenceClassification(_Head):
-    """A label for the whole: from the mean of its real tokens' states."""
-
-    def __init__(self, config: AscenderConfig) -> None:
-        super().__init__(config)
-        self.dropout = nn.Dropout(config.dropout)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        self.post_init()
+class _EncoderHead(_Head):
+    """Reads the whole sequence at once: states to logits, one loss."""
 
     @can_return_tuple
     def forward(
@@ -263,20 +193,64 @@ class AscenderForSequenceClassification(_Head):
         num_items_in_batch: Tensor | int | None = None,
         **inputs: Any,
     ) -> AscenderOutput:
-        """`labels`: class indices; numbers where num_labels = 1 (regression); rows of 0 and 1 as
-        floats for several labels at once; or what config.problem_type says."""
-        outputs, more = self.run(labels, {
+        """`labels`: as `task_loss` describes them."""
+        outputs, auxiliary = self.run(labels, {
             "input_ids": input_ids, "attention_mask": attention_mask,
             "position_ids": position_ids, "inputs_embeds": inputs_embeds,
             "neighbours": neighbours, **inputs,
         })  # fmt: skip
-        pooled = mean(outputs.last_hidden_state, attention_mask)
-        logits = self.classifier(self.dropout(pooled))
-        task = None if labels is None else self.task_loss(logits.float(), labels)
-        return finish(outputs, logits, task, more, share(labels, num_items_in_batch))
+        logits = self.logits(outputs.last_hidden_state, attention_mask)
+        loss = None if labels is None else self.task_loss(logits, labels)
+        return finish(outputs, logits, loss, auxiliary, share(labels, num_items_in_batch))
+
+    def logits(self, states: Float[Tensor, "B N dim"], mask: Tensor | None) -> Tensor:
+        """One row of logits per token, or per sequence."""
+        raise NotImplementedError
+
+    def task_loss(self, logits: Tensor, labels: Tensor) -> Float[Tensor, ""]:
+        """`labels`: one class index per token; −100 is ignored."""
+        return cross_entropy(logits, labels, self.smoothing)
+
+
+class AscenderForMaskedLM(_EncoderHead):
+    """Predicts the tokens behind the masks; labels are −100 everywhere else."""
+
+    _tied_weights_keys = {"lm_head.weight": "model.embed_tokens.weight"}
+
+    def __init__(self, config: AscenderConfig) -> None:
+        super().__init__(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    def logits(self, states: Float[Tensor, "B N dim"], mask: Tensor | None) -> Tensor:
+        return self.lm_head(states)
+
+
+class _Classifier(_EncoderHead):
+    def __init__(self, config: AscenderConfig) -> None:
+        super().__init__(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    def logits(self, states: Float[Tensor, "B N dim"], mask: Tensor | None) -> Tensor:
+        return self.classifier(self.dropout(states))
+
+
+class AscenderForTokenClassification(_Classifier):
+    """A label for every token."""
+
+
+class AscenderForSequenceClassification(_Classifier):
+    """A label for the whole sequence, from the mean state of its real tokens."""
+
+    def logits(self, states: Float[Tensor, "B N dim"], mask: Tensor | None) -> Tensor:
+        return self.classifier(self.dropout(mean(states, mask)))
 
     def task_loss(self, logits: Float[Tensor, "B c"], labels: Tensor) -> Float[Tensor, ""]:
-        kind = self.config.problem_type
+        """`labels`: class indices; numbers where num_labels = 1 (regression); rows of 0 and 1 as
+        floats for several labels at once; or what config.problem_type says."""
+        logits, kind = logits.float(), self.config.problem_type
         if kind == "regression" or (kind is None and self.config.num_labels == 1):
             return F.mse_loss(logits, labels.to(logits.dtype).view_as(logits))
         if kind == "multi_label_classification" or (kind is None and labels.is_floating_point()):

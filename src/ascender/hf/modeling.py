@@ -97,15 +97,15 @@ class Block(GradientCheckpointingLayer):
         asked = {"return_parts": parts, "return_neighbours": near}
         y = self.attention(self.attention_norm(x), **how, **asked)
         y, *more = y if parts or near else (y,)
-        found = dict(zip(["parts"] * parts + ["near"] * near, more, strict=True))
+        extra = dict(zip(["parts"] * parts + ["near"] * near, more, strict=True))
         x = x + self.dropout(y)
         if self.cross is not None and self.cross_norm is not None and context is not None:
             y = self.cross(
                 self.cross_norm(x), context, mask=context_mask, cache=memory, return_parts=parts
             )
-            y, found["cross_parts"] = y if parts else (y, None)
+            y, extra["cross_parts"] = y if parts else (y, None)
             x = x + self.dropout(y)
-        return x + self.dropout(self.mlp(self.mlp_norm(x))), found
+        return x + self.dropout(self.mlp(self.mlp_norm(x))), extra
 
 
 def lend(attention: Attention, where: Position) -> None:
@@ -211,12 +211,12 @@ class AscenderModel(AscenderPreTrainedModel):
         refuse_near_misses(ignored, type(self))
         x = self._entered(input_ids, inputs_embeds, vectors)
         caches = self._caches(past_key_values, use_cache)
-        seen = 0 if caches is None else caches.get_seq_length()
-        check_mask("attention_mask", attention_mask, x, seen)
+        cached = 0 if caches is None else caches.get_seq_length()
+        check_mask("attention_mask", attention_mask, x, cached)
         mask = self._real(attention_mask)
         if self.absolute:
             if position_ids is None:
-                position_ids = _places(mask, seen, x)
+                position_ids = _places(mask, cached, x)
             x = self.position.embed(x, position_ids)
         check_mask("encoder_attention_mask", encoder_attention_mask, encoder_hidden_states)
         how: dict[str, Any] = {
@@ -246,8 +246,8 @@ class AscenderModel(AscenderPreTrainedModel):
                 f"vectors of {vectors.shape[-1]}; expected config.vector_size = "
                 f"{self.config.vector_size}"
             )
-        seen = self.read(vectors)
-        return seen if x is None else x + seen
+        projected = self.read(vectors)
+        return projected if x is None else x + projected
 
     def _caches(self, given: AscenderCache | None, wanted: bool | None) -> AscenderCache | None:
         """The one given, or a new one where one is wanted; by default where no gradient is."""
@@ -290,7 +290,7 @@ class AscenderModel(AscenderPreTrainedModel):
         self, x: Tensor, context: Tensor | None, how: dict[str, Any],
         caches: AscenderCache | None, neighbours: Tensor | None, parts: bool,
     ) -> AscenderOutput:  # fmt: skip
-        states, found, near = [x], [], neighbours
+        states, extras, near = [x], [], neighbours
         share = self.config.share_neighbours
         for i, block in enumerate(self.layers):
             if neighbours is None and i % share == 0:
@@ -302,22 +302,22 @@ class AscenderModel(AscenderPreTrainedModel):
             x, more = block(x, context, **how, neighbours=near, **wanted)
             near = more.get("near", near)
             states.append(x)
-            found.append(more)
+            extras.append(more)
         states[-1] = x = self.norm(x)
         return AscenderOutput(
             last_hidden_state=x, past_key_values=caches, hidden_states=tuple(states),
-            parts=tuple(each["parts"] for each in found if parts),
-            cross_parts=tuple(each["cross_parts"] for each in found if each.get("cross_parts")),
+            parts=tuple(each["parts"] for each in extras if parts),
+            cross_parts=tuple(each["cross_parts"] for each in extras if each.get("cross_parts")),
         )  # fmt: skip
 
 
-def check_mask(name: str, mask: Tensor | None, x: Tensor | None, seen: int = 0) -> None:
-    """A mask of padding is as long as the tokens, or as those and what a cache has seen."""
+def check_mask(name: str, mask: Tensor | None, x: Tensor | None, cached: int = 0) -> None:
+    """A mask of padding is as long as the tokens, or as those and the cached ones."""
     if mask is None or x is None or mask.ndim != 2:
         return
     B, N = x.shape[:2]
-    if mask.shape[0] != B or mask.shape[1] not in (N, seen + N):
-        also = f", or {(B, seen + N)} with the {seen} tokens in the cache" if seen else ""
+    if mask.shape[0] != B or mask.shape[1] not in (N, cached + N):
+        also = f", or {(B, cached + N)} with the {cached} tokens in the cache" if cached else ""
         raise ValueError(f"{name} has shape {tuple(mask.shape)}; expected {(B, N)}{also}")
 
 
@@ -329,12 +329,12 @@ def refuse_near_misses(inputs: dict[str, Any], model: type[nn.Module]) -> None:
             raise TypeError(f"unknown input {name!r}{near}")
 
 
-def _chosen(found: AscenderOutput, states: bool, weights: bool, parts: bool) -> AscenderOutput:
+def _chosen(outputs: AscenderOutput, states: bool, weights: bool, parts: bool) -> AscenderOutput:
     """What was asked for."""
-    own, cross = found.parts or (), found.cross_parts or ()
+    own, cross = outputs.parts or (), outputs.cross_parts or ()
     return AscenderOutput(
-        last_hidden_state=found.last_hidden_state, past_key_values=found.past_key_values,
-        hidden_states=found.hidden_states if states else None,
+        last_hidden_state=outputs.last_hidden_state, past_key_values=outputs.past_key_values,
+        hidden_states=outputs.hidden_states if states else None,
         attentions=tuple(p.weights for p in own) if weights else None,
         cross_attentions=tuple(p.weights for p in cross) or None if weights else None,
         parts=own if parts else None, cross_parts=cross or None if parts else None,
@@ -346,11 +346,11 @@ def _anchored(attention: Attention) -> bool:
     return attention.n_global > 0 or hasattr(attention, "plan")
 
 
-def _places(mask: Tensor | None, seen: int, x: Tensor) -> Int[Tensor, "..."]:
+def _places(mask: Tensor | None, cached: int, x: Tensor) -> Int[Tensor, "..."]:
     """Where tokens stand: padding on the left does not count."""
     n = x.shape[1]
-    if mask is None or mask.ndim != 2 or mask.shape[1] != seen + n:
-        return torch.arange(seen, seen + n, device=x.device)
+    if mask is None or mask.ndim != 2 or mask.shape[1] != cached + n:
+        return torch.arange(cached, cached + n, device=x.device)
     return (mask.long().cumsum(-1) - 1).clamp_min(0)[:, -n:]
 
 

@@ -109,7 +109,7 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, Generates, Gener
             if decoder_input_ids is None and decoder_inputs_embeds is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         weights = self.loss_weights if labels is not None else NONE
-        with collect(self, weights) as found:
+        with collect(self, weights) as auxiliary:
             if encoder_outputs is None:
                 encoder_outputs = self.encoder(
                     input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds,
@@ -125,7 +125,9 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, Generates, Gener
         logits, loss = self.lm_head(outputs.last_hidden_state), None
         if labels is not None:
             loss = cross_entropy(logits, labels, self.smoothing)
-            loss = (loss + found.total() if weights else loss) * share(labels, num_items_in_batch)
+            loss = (loss + auxiliary.total() if weights else loss) * share(
+                labels, num_items_in_batch
+            )
         return AscenderSeq2SeqOutput(
             loss=loss, logits=logits, past_key_values=outputs.past_key_values,
             decoder_hidden_states=outputs.hidden_states, decoder_attentions=outputs.attentions,

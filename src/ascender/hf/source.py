@@ -1,24 +1,50 @@
-"""A model by its folder or its name on the Hub: found first, then read. What is missing or damaged
+"""Load a model and its tokenizer from a folder or by its name on the Hub. A missing or damaged file
 is an error that names it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import transformers
 
-import ascender.hf  # noqa: F401  registers ours
+import ascender.hf
 from ascender.common.files import Damaged, reason
 from ascender.common.validate import nearest
 from ascender.hf.configuration import admit_code
+from ascender.hf.tokens import BYTES, bytes_tokenizer
 
 CONFIG, MODEL = "config.json", "model"  # the folder in a run of `ascender train`
 WROTE = "what save_pretrained or ascender train wrote"
 FOLDER = "a folder that save_pretrained or ascender train wrote"
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json")
 SECONDS = 10  # for the Hub to say whether it has a model
+
+
+def saved_class(config: Any, where: str) -> Any:
+    """The class that a config names; transformers' AutoModel where it names none that is known."""
+    name = (config.architectures or [""])[0]
+    return (
+        getattr(ascender.hf, name, None)
+        or getattr(transformers, name, None)
+        or transformers.AutoModel
+    )
+
+
+def load_model(
+    source: str | Path, adapter: str | Path | None = None, trust_code: bool = False,
+    class_of: Callable[[Any, str], Any] = saved_class,
+) -> tuple[str, Any]:  # fmt: skip
+    """(where it was found, the model); with an adapter, retrofitted. `class_of(config, where)`
+    chooses the model's class. Code that the config names (module:Class) is used where it is
+    imported already, or with `trust_code`, which imports it."""
+    from ascender.hf.retrofit.adapter_files import load_adapter
+
+    where = find_model(source)
+    model = read_model(class_of(read_config(where, trust_code), where), where)
+    return where, model if adapter is None else load_adapter(model, adapter)
 
 
 def find_model(source: str | Path) -> str:
@@ -109,6 +135,28 @@ def read_model(kind: Any, where: str, **given: Any) -> Any:
     finally:
         if bars:
             logging.enable_progress_bar()
+
+
+def tokenizer_of(where: str, vocab_size: int, say: Callable[[str], None]) -> Any:
+    """The model's tokenizer; bytes where its folder has none and the vocabulary has room."""
+    folder = Path(where)
+    if not folder.is_dir():
+        return transformers.AutoTokenizer.from_pretrained(where)
+    files = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
+    there = [name for name in files if (folder / name).is_file()]
+    if there:
+        try:
+            return transformers.AutoTokenizer.from_pretrained(where)
+        except Exception as error:  # a tokenizer's class may raise anything on a damaged file
+            what = "a tokenizer that save_pretrained wrote"
+            raise Damaged(folder / ", ".join(there), error, what) from error
+    if vocab_size < BYTES:
+        raise ValueError(
+            f"{where} has no tokenizer and vocab_size = {vocab_size}; expected a tokenizer.json, "
+            f"or at least {BYTES} for bytes"
+        )
+    say(f"{where} has no tokenizer: reading and writing bytes (ascender.hf.tokens)")
+    return bytes_tokenizer()
 
 
 def _weights(where: str) -> str:

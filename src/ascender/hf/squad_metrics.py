@@ -22,17 +22,17 @@ def normalize_answer(text: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", kept).split())
 
 
-def compute_exact(gold: str, said: str) -> int:
-    return int(normalize_answer(gold) == normalize_answer(said))
+def compute_exact(gold: str, predicted: str) -> int:
+    return int(normalize_answer(gold) == normalize_answer(predicted))
 
 
-def compute_f1(gold: str, said: str) -> float:
+def compute_f1(gold: str, predicted: str) -> float:
     """2PR/(P + R) over words; where one of them has none, whether both have none.
 
     >>> compute_f1("a red apple", "the apple")
     0.6666666666666666
     """
-    a, b = (normalize_answer(text).split() for text in (gold, said))
+    a, b = (normalize_answer(text).split() for text in (gold, predicted))
     if not a or not b:
         return float(a == b)
     same = sum((Counter(a) & Counter(b)).values())

@@ -62,15 +62,15 @@ def _merges(learned: tokenizers.Tokenizer) -> list[tuple[str, str]]:
 
 
 def _with_bytes(model: models.Model) -> tokenizers.Tokenizer:
-    made = tokenizers.Tokenizer(model)
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    return made
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
 
 
 def _fast(vocab: dict[str, int], merges: list[tuple[str, str]]) -> PreTrainedTokenizerFast:
-    made = _with_bytes(models.BPE(vocab=vocab, merges=merges))
+    tokenizer = _with_bytes(models.BPE(vocab=vocab, merges=merges))
     return PreTrainedTokenizerFast(
-        tokenizer_object=made, bos_token=END, eos_token=END, pad_token=PAD, padding_side="left",
-        clean_up_tokenization_spaces=False,
+        tokenizer_object=tokenizer, bos_token=END, eos_token=END, pad_token=PAD,
+        padding_side="left", clean_up_tokenization_spaces=False,
     )  # fmt: skip

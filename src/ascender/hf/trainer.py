@@ -45,8 +45,8 @@ class SwarmCallback(TrainerCallback, ExportableState):
         if isinstance(saved, Mapping):
             self.schedule.load_state_dict(saved["args"]["schedule"])
         if self.loss_weights is None:
-            found = [m.config.loss_weights() for m in _losing(given["model"])]
-            self.loss_weights = found[0] if found else LossWeights()
+            weights = [m.config.loss_weights() for m in _losing(given["model"])]
+            self.loss_weights = weights[0] if weights else LossWeights()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self._set(given["model"], state.global_step, state.max_steps)

@@ -1,4 +1,4 @@
-"""One pass of a model with every attention written out.
+"""One forward pass of a model, with the full score matrices of every attention.
 
     with watching(model) as layers:
         output = model(**inputs)
@@ -79,7 +79,7 @@ class Layer:
 
 @contextmanager
 def watching(model: nn.Module) -> Iterator[list[Layer]]:
-    """The layers' attentions, appended as they are passed; everything is put back at the end."""
+    """The layers' attentions, appended during the pass; the model is restored at the end."""
     layers: list[Layer] = []
     with ExitStack() as stack:
         ours = [(name, m) for name, m in model.named_modules() if isinstance(m, Attention)]
@@ -151,10 +151,10 @@ def _slot_parts(
         if isinstance(attention, AscenderAttention):
             out, layer = _flocking(name, attention.flock(call))
         else:
-            out, found = type(attention).parts(attention, call)
+            out, terms = type(attention).parts(attention, call)
             k, v = (repeat_kv(t, call.q.shape[1]) for t in (call.k, call.v))
             q = attention.normalizer.sharpen(call.q, call.vis.count)
-            layer = _layer(name, found, q, k, v, call.vis.visible, attention.normalizer.temperature)
+            layer = _layer(name, terms, q, k, v, call.vis.visible, attention.normalizer.temperature)
         layers.append(layer)
         return out, layer.parts
 
@@ -180,8 +180,8 @@ def _flocking(name: str, flock: Flock) -> tuple[Tensor, Layer]:
         near=as_mask(flock.members, flock.vis.M), rho=local.rho, keys=flock.key_unit,
         gates={rule: getattr(local, f"gate_{rule}") for rule in RULES},
     )  # fmt: skip
-    seen, tau = flock.vis.visible, flock.rules.tau_score
-    return out, _layer(name, parts, flock.q, flock.k, flock.v, seen, tau, geometry)
+    visible, tau = flock.vis.visible, flock.rules.tau_score
+    return out, _layer(name, parts, flock.q, flock.k, flock.v, visible, tau, geometry)
 
 
 def _others(model: nn.Module, layers: list[Layer], stack: ExitStack) -> None:

@@ -65,7 +65,7 @@ class Tally:
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ()
         self.rows = 0
-        self.sums: dict[str, Any] = {"cov": 0.0, "moved": 0.0, "whole": 0.0, "seen": 0.0}
+        self.sums: dict[str, Any] = {"cov": 0.0, "moved": 0.0, "whole": 0.0, "rows": 0.0}
         self.asked = False
 
     def add(self, model: nn.Module, layers: Sequence[Layer]) -> None:
@@ -76,7 +76,7 @@ class Tally:
         moved = [_moved(model, a, r) for a, r in zip(layers, rows, strict=True)]
         self._sum("cov", cov)
         self._sum("moved", moved)
-        self._sum("seen", [r.sum((0, 2)).double() for r in rows])
+        self._sum("rows", [r.sum((0, 2)).double() for r in rows])
         self.rows += int(rows[0][:, 0].sum())
 
     def add_whole(self, layers: Sequence[Layer], under: Mapping[str, Sequence[Layer]]) -> None:
@@ -98,26 +98,26 @@ class Tally:
 
     def result(self) -> Contribution:
         if not self.names:
-            raise ValueError("no attention was seen; expected at least one batch")
-        cov, seen = self.sums["cov"], np.maximum(self.sums["seen"], 1)[..., None]
+            raise ValueError("no attention was captured; expected at least one batch")
+        cov, rows = self.sums["cov"], np.maximum(self.sums["rows"], 1)[..., None]
         var = cov.sum(-1, keepdims=True)
         share = np.divide(cov, var, out=np.zeros_like(cov), where=var > 0)
-        whole = self.sums["whole"] / seen if self.asked else None
-        return Contribution(self.names, share, self.sums["moved"] / seen, whole, self.rows)
+        whole = self.sums["whole"] / rows if self.asked else None
+        return Contribution(self.names, share, self.sums["moved"] / rows, whole, self.rows)
 
 
 def rows_of(layers: Sequence[Layer]) -> list[Bool[Tensor, "B H N"]]:
     """Of every layer the rows that see something and are no padding: in self-attention someone
     sees their own key; in cross-attention they are those of the self-attention before it."""
-    found: list[Tensor] = []
+    rows: list[Tensor] = []
     own: Tensor | None = None
     for layer in layers:
         V = layer.visible
         if "cross" not in layer.name:
             own = V.any((1, 2))[:, V.shape[-1] - V.shape[-2] :]
-        seen = V.any(-1)
-        found.append(seen if own is None or own.shape[1] != V.shape[2] else seen & own[:, None])
-    return found
+        real = V.any(-1)
+        rows.append(real if own is None or own.shape[1] != V.shape[2] else real & own[:, None])
+    return rows
 
 
 def covariances(

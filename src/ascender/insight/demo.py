@@ -103,8 +103,8 @@ def five_tokens() -> dict[str, Any]:
 
 def _matrix(parts: Parts, name: str) -> list[list[float]]:
     """One term, or the softmax of the base scores alone ("plain")."""
-    found = torch.softmax(parts.base, -1) if name == "plain" else getattr(parts, name)
-    rows: list[list[float]] = found[0, 0].tolist()
+    matrix = torch.softmax(parts.base, -1) if name == "plain" else getattr(parts, name)
+    rows: list[list[float]] = matrix[0, 0].tolist()
     return rows
 
 

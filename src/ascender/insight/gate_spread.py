@@ -23,7 +23,7 @@ from ascender.insight.contribution import TERMS, rows_of
 
 def gates(layers: Sequence[Layer]) -> dict[str, Float[Tensor, "L H 2"]]:
     """Of γ, η, γ by layer and head: mean over tokens, standard deviation within an example."""
-    found: dict[str, list[Tensor]] = {rule: [] for rule in RULES}
+    spread: dict[str, list[Tensor]] = {rule: [] for rule in RULES}
     for layer, rows in zip(layers, rows_of(layers), strict=True):
         if layer.geometry is None:
             raise ValueError(f"{layer.name} has no rules, so no gates; expected ASCender's layers")
@@ -32,26 +32,26 @@ def gates(layers: Sequence[Layer]) -> dict[str, Float[Tensor, "L H 2"]]:
             n = rows.sum(-1).clamp_min(1)
             mean = gate.masked_fill(~rows, 0).sum(-1) / n
             apart = (gate - mean[..., None]).masked_fill(~rows, 0).square().sum(-1) / n
-            found[rule].append(torch.stack([mean.mean(0), apart.sqrt().mean(0)], -1))
-    return {rule: torch.stack(of) for rule, of in found.items()}
+            spread[rule].append(torch.stack([mean.mean(0), apart.sqrt().mean(0)], -1))
+    return {rule: torch.stack(of) for rule, of in spread.items()}
 
 
 def common(layers: Sequence[Layer]) -> dict[str, Float[Tensor, "L H"]]:
     """How much of each term is the same for all queries, by layer and head; nan where a term is
-    flat or no key is seen by all."""
-    found: dict[str, list[Tensor]] = {term: [] for term in TERMS}
+    flat or no key is visible to all."""
+    spread: dict[str, list[Tensor]] = {term: [] for term in TERMS}
     for layer, rows in zip(layers, rows_of(layers), strict=True):
-        seen = list(_later(layer, rows))
+        common_keys = list(_later(layer, rows))
         for term, scores in layer.parts.terms().items():
             heads = []
             for h in range(rows.shape[1]):
-                blocks = [scores[b, h][i][:, j].double() for b, i, j in seen if len(j) > 1]
+                blocks = [scores[b, h][i][:, j].double() for b, i, j in common_keys if len(j) > 1]
                 blocks = [x - x.mean(1, keepdim=True) for x in blocks]
                 same = sum(float(x.mean(0).square().sum()) for x in blocks)
                 whole = sum(float(x.square().sum(1).mean()) for x in blocks)
                 heads.append(same / whole if whole > 0 else float("nan"))
-            found[term].append(torch.tensor(heads, dtype=torch.double))
-    return {term: torch.stack(of) for term, of in found.items()}
+            spread[term].append(torch.tensor(heads, dtype=torch.double))
+    return {term: torch.stack(of) for term, of in spread.items()}
 
 
 def _later(layer: Layer, rows: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:

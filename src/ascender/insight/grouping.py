@@ -54,16 +54,18 @@ def groups_found(
     """Of a model over (inputs, groups (B, N)) in batches; groups < 0: none. An example with fewer
     than two groups is skipped."""
     rng = np.random.default_rng(seed)
-    found: dict[tuple[str, int], list[tuple[float, ...]]] = {}
+    results: dict[tuple[str, int], list[tuple[float, ...]]] = {}
     for inputs, groups in examples:
         output, layers = capture(model, **inputs, output_hidden_states=True)
         states = getattr(output, "hidden_states", None) or ()
-        for name, told, meant in clustered(layers, states, groups, seed):
-            nmi, ari = scores(told, meant)
-            by_chance = np.mean([scores(told, rng.permutation(meant)) for _ in range(SHUFFLES)], 0)
-            found.setdefault(name, []).append((nmi, ari, *by_chance.tolist()))
-    order = sorted(found, key=lambda name: (SOURCES.index(name[0]), name[1]))
-    return [Found(*name, *np.array(found[name]).T) for name in order]
+        for name, predicted, target in clustered(layers, states, groups, seed):
+            nmi, ari = scores(predicted, target)
+            by_chance = np.mean(
+                [scores(predicted, rng.permutation(target)) for _ in range(SHUFFLES)], 0
+            )
+            results.setdefault(name, []).append((nmi, ari, *by_chance.tolist()))
+    order = sorted(results, key=lambda name: (SOURCES.index(name[0]), name[1]))
+    return [Found(*name, *np.array(results[name]).T) for name in order]
 
 
 def clustered(
@@ -73,8 +75,8 @@ def clustered(
     of = list(sources(layers, states, groups.shape[1]))
     for b, row in enumerate(groups):
         at = torch.nonzero(row >= 0)[:, 0]
-        meant = row[at].numpy()
-        k = len(np.unique(meant))
+        target = row[at].numpy()
+        k = len(np.unique(target))
         if k < 2:
             continue
         for name, t, graph in of:
@@ -83,10 +85,10 @@ def clustered(
                 W = x[at][:, at].numpy()
                 if np.ptp(W[~np.eye(len(W), dtype=bool)]) == 0:
                     continue
-                told = spectral(W, k, seed)
+                predicted = spectral(W, k, seed)
             else:
-                told = kmeans(x[at].numpy(), k, seed)
-            yield name, told, meant
+                predicted = kmeans(x[at].numpy(), k, seed)
+            yield name, predicted, target
 
 
 def sources(
@@ -137,13 +139,13 @@ def spectral(W: Float[np.ndarray, "N N"], k: int, seed: int = 0) -> Int[np.ndarr
     return kmeans(lead / np.maximum(np.linalg.norm(lead, axis=1, keepdims=True), 1e-12), k, seed)
 
 
-def scores(told: np.ndarray, meant: np.ndarray) -> tuple[float, float]:
+def scores(predicted: np.ndarray, target: np.ndarray) -> tuple[float, float]:
     """NMI (arithmetic mean of the entropies) and ARI."""
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
     return (
-        float(normalized_mutual_info_score(meant, told)),
-        float(adjusted_rand_score(meant, told)),
+        float(normalized_mutual_info_score(target, predicted)),
+        float(adjusted_rand_score(target, predicted)),
     )
 
 

@@ -1,4 +1,4 @@
-"""A model to look at, whatever it was saved as."""
+"""Load a saved model for inspection, with its tokenizer and the task it was trained on."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import transformers
-
-import ascender.hf
 from ascender.common.files import Damaged, checked, read_json
 from ascender.common.user_code import import_code, is_code
-from ascender.hf.evaluate import tokenizer_of
-from ascender.hf.retrofit.adapter_files import load_adapter
-from ascender.hf.source import MODEL, find_model, read_config, read_model
+from ascender.hf.source import MODEL, load_model, tokenizer_of
 from ascender.tasks import Batch, Task, kind_of, task
 from ascender.tasks.base import IGNORED
 
@@ -42,13 +37,10 @@ def load(
     """What save_pretrained or `ascender train` wrote, or a name on the Hub; with an adapter, the
     retrofitted model. Code that its files name (module:Class) is used where it is imported
     already, or with `trust_code`, which imports it."""
-    where = find_model(source)
+    where, model = load_model(source, adapter, trust_code)
     folder = Path(where)
     sheet = folder.parent / RUN
     run = _run(sheet)
-    model = _model(where, trust_code)
-    if adapter is not None:
-        load_adapter(model, adapter)
     if trust_code and run and is_code(run["task"]):
         import_code(run["task"], here=True)
     return Loaded(_name(folder), model.eval(), _tokenizer(where, model, say), run, sheet)
@@ -77,13 +69,13 @@ def task_for(loaded: Loaded, name: str | None, data_dir: str | Path | None = Non
         kind = kind_of(wanted)  # of code that run.json names: only what is imported already
         if data_dir is not None and "data_dir" in inspect.signature(kind).parameters:
             options["data_dir"] = str(data_dir)
-        made = task(wanted, **options)
+        result = task(wanted, **options)
     except (ValueError, TypeError) as error:
         if name is not None or loaded.sheet is None:
             raise
         raise ValueError(f"the task of {loaded.sheet}: {error}") from error
-    check_fits(loaded, made)
-    return made
+    check_fits(loaded, result)
+    return result
 
 
 def source_for(loaded: Loaded) -> Task:
@@ -97,21 +89,21 @@ def check_text(loaded: Loaded) -> None:
     if loaded.tokenizer is None:
         raise ValueError(
             f"{loaded.name} has no tokenizer, so it reads no text; expected --task "
-            + str((loaded.run or {}).get("task", "NAME, a task it was made for"))
+            + str((loaded.run or {}).get("task", "NAME, a task it was built for"))
         )
     if getattr(loaded.model.config, "is_encoder_decoder", False):
         raise ValueError(f"{loaded.name} is an encoder–decoder, which {PAIRS}")
 
 
-def check_fits(loaded: Loaded, made: Task) -> None:
+def check_fits(loaded: Loaded, task: Task) -> None:
     """ValueError where the tokens or vectors of a task are not those of the model."""
     for field in ("vocab_size", "vector_size"):
-        has, needs = getattr(loaded.model.config, field, 0) or 0, made.fields()[field] or 0
+        has, needs = getattr(loaded.model.config, field, 0) or 0, task.fields()[field] or 0
         if has != needs:
             own = (loaded.run or {}).get("task")
             raise ValueError(
-                f"{loaded.name} has {field} = {has} and {made.name} {needs}; expected "
-                + (f"--task {own}, which it was trained on" if own else "a task it was made for")
+                f"{loaded.name} has {field} = {has} and {task.name} {needs}; expected "
+                + (f"--task {own}, which it was trained on" if own else "a task it was built for")
             )
 
 
@@ -125,12 +117,6 @@ def fed(task: Task, batch: Batch) -> dict[str, Any]:
 
 def _name(folder: Path) -> str:
     return folder.parent.name if folder.name == MODEL else folder.name
-
-
-def _model(where: str, trust_code: bool) -> Any:
-    wanted = (read_config(where, trust_code).architectures or [""])[0]
-    kind = getattr(ascender.hf, wanted, None) or getattr(transformers, wanted, None)
-    return read_model(kind or transformers.AutoModel, where)
 
 
 def _tokenizer(where: str, model: Any, say: Callable[[str], None]) -> Any:

@@ -1,4 +1,4 @@
-"""Everything that is measured of a trained model after training, as small numbers for its record.
+"""Everything that is measured in a trained model, as small numbers for its record.
 
 {
   "rows", "names"            how many rows the contributions are from, the layers' names
@@ -42,17 +42,18 @@ def measure(
     """Over the first n test examples of a task. A tokenizer is given where the model has one of
     its own: it then reads the same text by that, and has no score."""
     say("contributions of the rules")
-    made = contributions(model, (x for x, _ in labelled(model, task, tokenizer, n)), whole=True)
-    found = _contributed(made, has_rules(model))
-    found["omega"] = omegas(model, made.names, made.share.shape[1])
+    inputs = (x for x, _ in labelled(model, task, tokenizer, n))
+    contribution = contributions(model, inputs, whole=True)
+    result = _contributed(contribution, has_rules(model))
+    result["omega"] = omegas(model, contribution.names, contribution.share.shape[1])
     if tokenizer is None:
         say("scores with a rule muted")
-        found["score"] = scores(model, task, max(n, SCORED))
+        result["score"] = scores(model, task, max(n, SCORED))
     pairs = labelled(model, task, tokenizer, n)
     with_groups = [(x, groups) for x, groups in pairs if groups is not None]
     if with_groups:
         say("groups of tokens")
-    return {**found, "grouping": [_told(f) for f in groups_found(model, with_groups, seed)]}
+    return {**result, "grouping": [_row(f) for f in groups_found(model, with_groups, seed)]}
 
 
 def labelled(
@@ -72,7 +73,7 @@ def labelled(
 
 def _first(task: Task, n: int) -> Iterator[Batch]:
     """The first n test examples, or all where there are fewer."""
-    for batch in task.held("test", min(n, BATCH)):
+    for batch in task.eval_batches("test", min(n, BATCH)):
         yield batch[:n]
         n -= len(batch)
         if n <= 0:
@@ -89,11 +90,11 @@ def scores(model: Any, task: Task, n: int) -> dict[str, float]:
         return round(float(torch.cat(graded).mean()), PLACES)
 
     model.eval()
-    found = {"": score()}
+    by_rule = {"": score()}
     for rule in RULES if has_rules(model) else ():
         with muted(model, rule):
-            found[rule] = score()
-    return found
+            by_rule[rule] = score()
+    return by_rule
 
 
 def omegas(model: nn.Module, names: Sequence[str], heads: int) -> dict[str, list[list[float]]]:
@@ -115,16 +116,16 @@ def omegas(model: nn.Module, names: Sequence[str], heads: int) -> dict[str, list
     return {rule: [of(layer, rule) for layer in layers] for rule in RULES}
 
 
-def _contributed(made: Contribution, ruled: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "rows": made.rows, "names": list(made.names), "share": _plain(made.share),
+def _contributed(of: Contribution, ruled: bool) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "rows": of.rows, "names": list(of.names), "share": _plain(of.share),
     }  # fmt: skip
     if ruled:
-        found["moved"] = _plain(made.moved)
-    return found if made.whole is None else {**found, "whole": _plain(made.whole)}
+        result["moved"] = _plain(of.moved)
+    return result if of.whole is None else {**result, "whole": _plain(of.whole)}
 
 
-def _told(found: Found) -> Mapping[str, Any]:
+def _row(found: Found) -> Mapping[str, Any]:
     return {
         "of": found.of, "layer": found.layer, "n": len(found.nmi),
         "nmi": _rounded(mean_interval(found.nmi, 0, 1)),

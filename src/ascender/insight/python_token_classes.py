@@ -35,13 +35,13 @@ def classes(source: str) -> Int[np.ndarray, "n"]:
     'kkwnowcccc'
     """
     lines = np.cumsum([0, *(len(line) for line in source.splitlines(keepends=True))])
-    found = np.full(len(source), CLASSES.index("whitespace"))
+    classes = np.full(len(source), CLASSES.index("whitespace"))
     for token in tokenize.generate_tokens(io.StringIO(source, newline="").readline):
         kind = _kind(token)
         if kind is not None:
             start, end = (lines[row - 1] + column for row, column in (token.start, token.end))
-            found[start:end] = CLASSES.index(kind)
-    return found
+            classes[start:end] = CLASSES.index(kind)
+    return classes
 
 
 def _kind(token: tokenize.TokenInfo) -> str | None:

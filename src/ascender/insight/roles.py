@@ -57,7 +57,7 @@ class Roles:
 def vectors(
     share: Float[np.ndarray, "L H 5"], moved: Float[np.ndarray, "L H 3"]
 ) -> Float[np.ndarray, "L H 8"]:
-    """What heads are told apart by."""
+    """The description of every head: shares and moved attention."""
     return np.concatenate([share, moved], -1)
 
 
@@ -76,19 +76,19 @@ def aligned(seeds: Sequence[Float[np.ndarray, "L H f"]]) -> list[Int[np.ndarray,
     """The order of every seed's heads, layer by layer, that brings them closest to their mean:
     matched to the first seed, then to the mean of all until nothing changes."""
     L = len(seeds[0])
-    found = [np.tile(np.arange(s.shape[1]), (L, 1)) for s in seeds]
+    orders = [np.tile(np.arange(s.shape[1]), (L, 1)) for s in seeds]
     for layer in range(L):
         of = [s[layer] for s in seeds]
         centre = of[0]
         for _ in range(len(seeds) + 1):
             order = [match(centre, s) for s in of]
-            same = all((o == f[layer]).all() for o, f in zip(order, found, strict=True))
-            for f, o in zip(found, order, strict=True):
+            same = all((o == f[layer]).all() for o, f in zip(order, orders, strict=True))
+            for f, o in zip(orders, order, strict=True):
                 f[layer] = o
             centre = np.mean([s[o] for s, o in zip(of, order, strict=True)], 0)
             if same:
                 break
-    return found
+    return orders
 
 
 def agreement(
@@ -121,9 +121,9 @@ def _against(
     """Mean r over pairs of seeds, beside that of the null's draws."""
 
     def mean(of: Sequence[np.ndarray]) -> float | None:
-        found = [r(a, b) for a, b in combinations(of, 2)]
-        known = [x for x in found if x is not None]
-        return float(np.mean(known)) if found and len(known) == len(found) else None
+        pairs = [r(a, b) for a, b in combinations(of, 2)]
+        known = [x for x in pairs if x is not None]
+        return float(np.mean(known)) if pairs and len(known) == len(pairs) else None
 
     pairs, here = len(seeds) * (len(seeds) - 1) // 2, mean(seeds)
     if here is None:
@@ -163,8 +163,8 @@ def named(moved: Float[np.ndarray, "3"]) -> str:
     >>> named(np.array([0.06, 0.31, 0.02])), named(np.array([0.01, 0.0, 0.04]))
     ('sep+align', 'base')
     """
-    found = [RULES[i] for i in np.argsort(-moved, kind="stable") if moved[i] >= NAMED]
-    return "+".join(found) or "base"
+    names = [RULES[i] for i in np.argsort(-moved, kind="stable") if moved[i] >= NAMED]
+    return "+".join(names) or "base"
 
 
 def _clustered(heads: np.ndarray, seed: int) -> tuple[np.ndarray, float | None]:
@@ -179,8 +179,8 @@ def _clustered(heads: np.ndarray, seed: int) -> tuple[np.ndarray, float | None]:
     best: tuple[float, np.ndarray] = (STRUCTURE, one)
     distinct = len(np.unique(heads.round(9), axis=0))
     for k in range(2, min(MOST, distinct, len(heads) - 1) + 1):
-        found = KMeans(k, n_init=10, random_state=seed).fit_predict(heads)
-        score = float(silhouette_score(heads, found))
+        labels = KMeans(k, n_init=10, random_state=seed).fit_predict(heads)
+        score = float(silhouette_score(heads, labels))
         if score > best[0]:
-            best = score, found.astype(np.int64)
+            best = score, labels.astype(np.int64)
     return best[1], None if best[1] is one else best[0]

@@ -26,12 +26,12 @@ from ascender.common.files import checked, made_of, read_json, write
 from ascender.hf import AscenderConfig
 from ascender.measure.flops import count
 from ascender.measure.memory import fresh, used
-from ascender.measure.timing import FORWARD, TRAINING, Plan, best, machine
+from ascender.measure.timing import FORWARD, TRAINING, TimingPlan, best, machine
 from ascender.train.variants import variant
 
 FILE = "costs.json"
 SMALL = 256  # tokens of the first, unmeasured call
-PLAN = Plan(repeats=5, at_least=0.5, at_most=240.0)
+PLAN = TimingPlan(repeats=5, at_least=0.5, at_most=240.0)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def passes(name: str, n: int, order: Costs) -> dict[str, Callable[[], Any]]:
 
 
 def measure(
-    order: Costs, say: Callable[[str], None] = lambda line: None, plan: Plan = PLAN,
+    order: Costs, say: Callable[[str], None] = lambda line: None, plan: TimingPlan = PLAN,
     memory: bool = True,
 ) -> list[Cost]:  # fmt: skip
     """Every variant at every length, one thread."""
@@ -106,7 +106,9 @@ def measure(
         torch.set_num_threads(threads)
 
 
-def _at(n: int, order: Costs, say: Callable[[str], None], plan: Plan, memory: bool) -> list[Cost]:
+def _at(
+    n: int, order: Costs, say: Callable[[str], None], plan: TimingPlan, memory: bool
+) -> list[Cost]:
     made = {name: passes(name, n, order) for name in order.variants}
     seconds: dict[str, dict[str, float]] = {}
     for work in (FORWARD, TRAINING):

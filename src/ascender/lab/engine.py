@@ -1,4 +1,4 @@
-"""Who does the trials: processes here, a Ray cluster, or SLURM. All of them call lab.trial.
+"""Engines that run trials: local processes, a Ray cluster, or SLURM. All call lab.trial.
 
 engine.go(store, runs, data_dir, tick)     tick() is called now and then; what fails is in the
                                            store after a second try
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ascender.common.user_code import told
+from ascender.common.user_code import error_line
 from ascender.lab.store import TRIES, Store, as_json
 from ascender.lab.trial import trial
 from ascender.train import Run
@@ -27,7 +27,7 @@ Say = Callable[[], None]
 
 
 class Local:
-    """One process a core, threads pinned; a worker that dies is replaced, its trial tried again."""
+    """One process per core, one thread each; a worker that dies is replaced, its trial retried."""
 
     def __init__(self, workers: int | None = None) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
@@ -75,7 +75,7 @@ class _Core(threading.Thread):
         self._end()
 
     def _try(self, run: Run) -> bool:
-        """Whether it came to an end that needs no second try."""
+        """Whether it ended in a way that needs no second try."""
         if self.worker is None or self.worker.poll() is not None:
             self.worker = self._new()
         assert self.worker.stdin is not None
@@ -98,9 +98,9 @@ class _Core(threading.Thread):
     def _why(self, code: int) -> str:
         """A signal where one ended it, and the last line that it wrote."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
-        said = f": {lines[-1]}" if lines[-1] else ""
+        last = f": {lines[-1]}" if lines[-1] else ""
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f"{how}{said}; {self.log}"
+        return f"{how}{last}; {self.log}"
 
     def _new(self) -> subprocess.Popen[str]:
         pinned = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -170,11 +170,11 @@ class Ray:
 
 
 def _failed(ray: Any, ref: Any, store: Store, key: str) -> bool:
-    """Whether a task did not come to an answer, or to a bad one."""
+    """Whether a task crashed or reported a failure."""
     try:
         return bool(ray.get(ref)["state"] == "failed")
     except ray.exceptions.RayError as error:
-        store.fail(key, f"the worker died ({told(error)})")
+        store.fail(key, f"the worker died ({error_line(error)})")
         return True
 
 
@@ -212,7 +212,7 @@ class Slurm:
                     time.sleep(0.5)
                 error = job.exception()
                 if error is not None:
-                    store.fail(run.key, f"the job died ({told(error)})")
+                    store.fail(run.key, f"the job died ({error_line(error)})")
                 if error is not None or job.result()["state"] == "failed":
                     again.append(run)
             runs = again
@@ -221,23 +221,24 @@ class Slurm:
         tick()
 
 
-WAIT = 1.0  # seconds between looks at trials that others hold
+WAIT = 1.0  # seconds between checks of trials that others have locked
 
 
 def finish(
     engine: Any, store: Store, runs: Sequence[Run], data_dir: str | None, tick: Say,
     note: Callable[[str], None],
 ) -> None:  # fmt: skip
-    """Trials that another process holds are waited for, and taken over when it lets go of them."""
+    """Run the trials; wait for those that another process has locked, and take them over when it
+    releases them."""
     engine.go(store, runs, data_dir, tick)
-    told = 0
+    waiting = 0
     while left := [run for run in runs if store.is_open(run.key)]:
         free = [run for run in left if not store.locked(run.key)]
         if free:
             engine.go(store, free, data_dir, tick)
-        elif told != len(left):
-            told = len(left)
-            note(f"waiting for {told} trials that another process holds (Ctrl-C stops)")
+        elif waiting != len(left):
+            waiting = len(left)
+            note(f"waiting for {waiting} trials that another process holds (Ctrl-C stops)")
         tick()
         time.sleep(WAIT)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ascender.lab.store import Store
 from ascender.lab.suite import Suite
 from ascender.train import Run
-from ascender.train.display import Display
+from ascender.train.display import TrainingDisplay
 from ascender.train.loop import Trainer
 
 STEPS = 3  # measured, after one that is not
@@ -47,15 +47,15 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BudgetPlan:
     """What is run, what is left out, and how long it should take."""
 
     runs: tuple[Run, ...]
     out: tuple[Run, ...]
     seconds: float
 
-    def told(self) -> list[str]:
-        """Lines for people: every cell that loses seeds."""
+    def left_out(self) -> list[str]:
+        """A line for every cell that loses seeds."""
         lines = []
         cells: dict[str, list[Run]] = {}
         for run in self.out:
@@ -71,7 +71,7 @@ class Plan:
 def plan(
     suite: Suite, store: Store, budget: float, workers: int, data_dir: str | None,
     say: Callable[[str], None],
-) -> Plan:  # fmt: skip
+) -> BudgetPlan:  # fmt: skip
     """The trials in the suite's order (seed by seed) as long as they fit; what is done is free."""
     paces: dict[str, float] = {}
     chosen: list[Run] = []
@@ -91,14 +91,14 @@ def plan(
             used += cost
         else:
             out.append(run)
-    return Plan(tuple(chosen), tuple(out), used)
+    return BudgetPlan(tuple(chosen), tuple(out), used)
 
 
 def pace(run: Run, data_dir: str | None) -> float:
     """Seconds a step, validations shared out, measured on the real model and data."""
     short = replace(run, every=10**9, patience=0)
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(short, Path(folder), data_dir, Display(), None)
+        trainer = Trainer(short, Path(folder), data_dir, TrainingDisplay(), None)
         trainer.try_once()
         trainer.open(resume=False)
         trainer.one()

@@ -1,4 +1,4 @@
-"""How far a suite is: a row a cell (task × variant), a mark a seed, the time that is left."""
+"""Progress of a suite: a row per cell (task × variant), a mark per seed, the time left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DONE, RUNNING, OPEN, FAILED = "✓", "▶", "·", "✗"
 
 @dataclass(frozen=True)
 class State:
-    """Of one trial."""
+    """The state of one trial."""
 
     cell: str
     task: str
@@ -30,8 +30,8 @@ class State:
 
 
 def states(suite: Suite, store: Store) -> list[State]:
-    """Of every trial, as the folder shows it."""
-    found = []
+    """The state of every trial, read from the folder."""
+    trials = []
     for run in suite.runs:
         step, seconds = store.step(run.key)
         if store.done(run.key):
@@ -40,15 +40,15 @@ def states(suite: Suite, store: Store) -> list[State]:
             mark = FAILED
         else:
             mark = RUNNING if store.busy(run.key) else OPEN
-        found.append(
+        trials.append(
             State(run.cell, run.task, run.variant, run.seed, mark, step, run.steps, seconds)
         )
-    return found
+    return trials
 
 
 def left(trials: list[State], workers: int) -> float | None:
-    """Seconds until all are done: steps that are left at the pace of their cell, or of the mean
-    cell where it has none yet; None before any step."""
+    """Seconds left: the remaining steps at the pace of their cell, or of the mean cell
+    where it has none yet; None before any step."""
     pace: dict[str, float] = {}
     for t in trials:
         if t.step and t.seconds:
@@ -62,41 +62,41 @@ def left(trials: list[State], workers: int) -> float | None:
 
 
 def table(trials: list[State], workers: int, title: str) -> Any:
-    """As rich draws it."""
+    """A rich table."""
     from rich.table import Table
     from rich.text import Text
 
     seconds = left(trials, workers)
     done = sum(t.mark == DONE for t in trials)
     rest = f", {clock(seconds)} left" if seconds else ""
-    made = Table(title=Text(f"{title}: {done} of {len(trials)} trials{rest}"), min_width=60)
+    result = Table(title=Text(f"{title}: {done} of {len(trials)} trials{rest}"), min_width=60)
     for name in ("task", "variant", "seeds", "running"):
-        made.add_column(name)
+        result.add_column(name)
     cells: dict[str, list[State]] = {}
     for t in trials:
         cells.setdefault(t.cell, []).append(t)
     for cell in cells.values():
         running = [f"{t.seed}: {t.step}/{t.steps}" for t in cell if t.mark == RUNNING]
         marks = "".join(t.mark for t in cell)
-        made.add_row(Text(cell[0].task), Text(cell[0].variant), marks, "  ".join(running))
-    return made
+        result.add_row(Text(cell[0].task), Text(cell[0].variant), marks, "  ".join(running))
+    return result
 
 
 @contextmanager
 def watched(
     suite: Suite, store: Store, workers: int, note: Callable[[str], None]
 ) -> Iterator[Callable[[], None]]:
-    """tick(): show how far it is, at most twice a second; lines where there is no terminal."""
+    """tick(): show the progress, at most twice a second; plain lines where there is no terminal."""
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False)
-    last, said = [0.0], [-1]
+    last, printed = [0.0], [-1]
 
     def line() -> None:
         trials = states(suite, store)
         done = sum(t.mark in (DONE, FAILED) for t in trials)
-        if done != said[0]:
-            said[0] = done
+        if done != printed[0]:
+            printed[0] = done
             seconds = left(trials, workers)
             rest = f", {clock(seconds)} left" if seconds else ""
             failed = sum(t.mark == FAILED for t in trials)

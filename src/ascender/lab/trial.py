@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ascender.common.files import write
-from ascender.common.user_code import told
+from ascender.common.user_code import error_line
 from ascender.insight import load, measure
 from ascender.lab.store import Store
 from ascender.lab.suite import suite
@@ -23,8 +23,8 @@ from ascender.train.run import key_of
 def trial(
     folder: str, run: str | dict[str, Any], data_dir: str | None = None, source: str = ""
 ) -> dict[str, str]:
-    """Train a run in its place of the store; what goes wrong is written there. `source`: the file
-    of its suite, which is run first for what it registers.
+    """Train a run in its place of the store; errors are written there. `source`: the file of its
+    suite, which is run first for what it registers.
 
     {"key": …, "state": "done" | "busy" | "failed", "error": …}"""
     fields = json.loads(run) if isinstance(run, str) else run
@@ -38,15 +38,15 @@ def trial(
         try:
             if source:
                 _registered(source)
-            made = Run(**fields)
-            look = measure if store.insight else None
-            train(made, out, resume=True, data_dir=data_dir, measure=look)
-            if not store.done(key):  # trained for a suite that did not ask
-                look_again(made, out, data_dir)
+            settings = Run(**fields)
+            measured = measure if store.insight else None
+            train(settings, out, resume=True, data_dir=data_dir, measure=measured)
+            if not store.done(key):  # trained for a suite that did not ask for measurements
+                add_insight(settings, out, data_dir)
         except Exception as error:
-            said = told(error)
-            store.fail(key, said)
-            return {"key": key, "state": "failed", "error": said}
+            line = error_line(error)
+            store.fail(key, line)
+            return {"key": key, "state": "failed", "error": line}
     return {"key": key, "state": "done", "error": ""}
 
 
@@ -56,12 +56,12 @@ def _registered(source: str) -> None:
     suite(source)
 
 
-def look_again(run: Run, out: Path, data_dir: str | None) -> None:
-    """Measure the model that a finished trial has left, and add it to the record."""
+def add_insight(run: Run, out: Path, data_dir: str | None) -> None:
+    """Measure the model of a finished trial and add the result to its record."""
     task = run.make_task(data_dir)
-    found = read_record(out / RECORD)
-    found["insight"] = measure(load(out, say=lambda line: None).model, task)
-    write(out / RECORD, json.dumps(found, ensure_ascii=False))
+    record = read_record(out / RECORD)
+    record["insight"] = measure(load(out, say=lambda line: None).model, task)
+    write(out / RECORD, json.dumps(record, ensure_ascii=False))
 
 
 def serve() -> None:

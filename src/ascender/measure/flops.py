@@ -45,8 +45,8 @@ def count(call: Callable[[], object]) -> int:
 
 
 def _pairs(q: Shape, k: Shape, causal: bool) -> int:
-    seen = sum(min(i + 1, k[-2]) for i in range(q[-2])) if causal else q[-2] * k[-2]
-    return q[0] * q[1] * seen
+    pairs = sum(min(i + 1, k[-2]) for i in range(q[-2])) if causal else q[-2] * k[-2]
+    return q[0] * q[1] * pairs
 
 
 def _flash(q: Shape, k: Shape, v: Shape, dropout: float = 0, causal: bool = False, **_: Any) -> int:
@@ -128,7 +128,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Variant:
+class CallOptions:
     """One way to call asc_attention. shared: one geometry for all heads, and QK-norm."""
 
     backend: str = "folded"
@@ -162,7 +162,7 @@ def width(p: Problem, folds: bool) -> int:
     return p.d + (0 if folds else p.d) + p.d_z + 1
 
 
-def lists(p: Problem, v: Variant, training: bool) -> float:
+def lists(p: Problem, v: CallOptions, training: bool) -> float:
     """Over the k members of each row: heading, distances, cosines, scores, values (and centre).
     The heading is a plain sum: no weights, no gradient by them."""
     columns = p.d + (p.d_z + 2) + p.d_a + width(p, v.shared and not v.windowed) + p.d
@@ -170,22 +170,22 @@ def lists(p: Problem, v: Variant, training: bool) -> float:
     return 2 * p.n * p.k * p.H * (STORED * columns - p.d if training else columns)
 
 
-def passes(v: Variant) -> int:
+def passes(v: CallOptions) -> int:
     """Kernel passes for centre and density."""
     return 0 if v.local else 2 if v.two_tau else 1
 
 
-def search(p: Problem, v: Variant, pairs: int) -> float:
+def search(p: Problem, v: CallOptions, pairs: int) -> float:
     """The products of semantic top-k."""
     return 0 if v.reuse else 2 * pairs * p.d_a * spaces(p, v)
 
 
-def spaces(p: Problem, v: Variant) -> int:
+def spaces(p: Problem, v: CallOptions) -> int:
     """Heads that have a geometry of their own."""
     return 1 if v.shared else p.H
 
 
-def variances(p: Problem, v: Variant, training: bool) -> float:
+def variances(p: Problem, v: CallOptions, training: bool) -> float:
     """Of rows, from covariances of the keys; causal: running ones and the row's own chunk. Long
     sequences go head by head, and each head makes those of z again."""
     n = -(-p.n // CHUNK) * CHUNK if p.causal else p.n
@@ -196,7 +196,7 @@ def variances(p: Problem, v: Variant, training: bool) -> float:
     return sum(2 * n * (rows * (w + own) + keys * w) * w for w, rows, keys in terms)
 
 
-def folded(p: Problem, training: bool, v: Variant) -> float:
+def folded(p: Problem, training: bool, v: CallOptions) -> float:
     """Main pass, centre passes, row variances, lists, search."""
     crowd = 4 * p.pairs * passes(v) * (p.d_z + 1) * spaces(p, v)
     few, near = variances(p, v, training), lists(p, v, training)
@@ -204,7 +204,7 @@ def folded(p: Problem, training: bool, v: Variant) -> float:
     return main(p, v, training) + grown + near + search(p, v, p.searched_pairs)
 
 
-def main(p: Problem, v: Variant, training: bool) -> float:
+def main(p: Problem, v: CallOptions, training: bool) -> float:
     """The pass at the folded width. Stock fills values up to it and looks at pairs that see each
     other; flash_narrow_values.py has whole blocks on the diagonal. Backward: scores made again,
     two products for them, two with the values."""
@@ -219,7 +219,7 @@ def main(p: Problem, v: Variant, training: bool) -> float:
     return 2 * pairs * p.H * (4 * w + 3 * e if training else w + e)
 
 
-def windowed(p: Problem, training: bool, v: Variant) -> float:
+def windowed(p: Problem, training: bool, v: CallOptions) -> float:
     """On blocks, where each term's scores are written out: q·k, k̃·u and the distances, and one
     product with the values; the centre passes; lists; search; once for all heads how many keys a
     row sees. Backward: scores made again, two products for each; two for the values."""
@@ -234,7 +234,7 @@ def decode_stock(p: Problem, training: bool) -> float:
     return 4 * p.n * p.d * p.H
 
 
-def decode(p: Problem, training: bool, v: Variant) -> float:
+def decode(p: Problem, training: bool, v: CallOptions) -> float:
     """One row: q·k, u·k̃, p·v (d each); distances to z, centre, distances to it (d_z + 1 each);
     search. Its list is gathered, element by element."""
     return 2 * p.n * p.H * 3 * (p.d + p.d_z + 1) + search(p, v, p.n)

@@ -3,8 +3,8 @@
     measured = highest resident memory during the call − resident memory just before it
                + the size of the inputs, which were there already
 
-The mark is the kernel's VmHWM, set back just before the call. (getrusage's ru_maxrss would do,
-but a child inherits its parent's there; it is used where there is no /proc.) glibc is told to
+The mark is the kernel's VmHWM, reset just before the call. (getrusage's ru_maxrss would do,
+but a child inherits its parent's there; it is used where there is no /proc.) glibc is set to
 return freed blocks at once, so that memory left over from making the inputs hides nothing.
 """
 
@@ -16,6 +16,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -33,8 +34,8 @@ def fresh(module: str, order: dict[str, object], what: str) -> dict[str, float]:
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         raise RuntimeError(f"measuring the memory of {what}: {last[0]}")
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
 
 
 def used(call: Callable[[], object], there: int = 0) -> dict[str, float]:
@@ -50,28 +51,28 @@ def used(call: Callable[[], object], there: int = 0) -> dict[str, float]:
 
 def peak() -> int:
     """Bytes: the highest resident memory since the last reset."""
-    if STATUS.exists():
-        for line in STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    highest = _value(STATUS, "VmHWM:")
+    return highest or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def available() -> int:
-    """Bytes that a process here may still take: of the machine, and of its container."""
-    found = []
-    if MACHINE.exists():
-        for line in MACHINE.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                found.append(int(line.split()[1]) * 1024)
-    if not found:
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    if (CONTAINER / "memory.max").exists() and (CONTAINER / "memory.current").exists():
-        most = (CONTAINER / "memory.max").read_text().strip()
-        if most != "max":
-            found.append(int(most) - int((CONTAINER / "memory.current").read_text()))
-    return max(0, min(found))
+    """Bytes that a process can still allocate: of the machine, and of its container."""
+    free = _value(MACHINE, "MemAvailable:")
+    if free is None:
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no control group (version 2), or one without a limit
+        most, now = (
+            int((CONTAINER / name).read_text()) for name in ("memory.max", "memory.current")
+        )
+        free = min(free, most - now)
+    return max(0, free)
+
+
+def _value(file: Path, key: str) -> int | None:
+    """Bytes in a line "key N kB" of a file in /proc."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), None)
 
 
 def reset() -> None:

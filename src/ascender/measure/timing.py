@@ -21,7 +21,7 @@ Clock = Callable[[Callable[[], Any]], float]
 
 
 @dataclass(frozen=True)
-class Plan:
+class TimingPlan:
     """`repeats` rounds, and on until `at_least` seconds have gone by. A call that has had its
     share of `at_most` seconds sits out, but no earlier than after two turns (one, if that took
     a third of `at_most`)."""
@@ -59,7 +59,7 @@ def elapsed(call: Callable[[], object]) -> float:
 
 
 def interleave(
-    calls: Mapping[str, Callable[[], Any]], plan: Plan, clock: Clock = elapsed
+    calls: Mapping[str, Callable[[], Any]], plan: TimingPlan, clock: Clock = elapsed
 ) -> dict[str, list[float]]:
     """Seconds of every turn of every call. A clock of one's own leaves out what a call only
     prepares."""
@@ -77,13 +77,13 @@ def interleave(
 
 
 def best(
-    calls: Mapping[str, Callable[[], Any]], plan: Plan, clock: Clock = elapsed
+    calls: Mapping[str, Callable[[], Any]], plan: TimingPlan, clock: Clock = elapsed
 ) -> dict[str, float]:
     """Seconds of the best turn of each call."""
     return {name: min(times) for name, times in interleave(calls, plan, clock).items()}
 
 
-def median(calls: Mapping[str, Callable[[], object]], plan: Plan) -> dict[str, float]:
+def median(calls: Mapping[str, Callable[[], object]], plan: TimingPlan) -> dict[str, float]:
     """Seconds of the median turn of each call: for what has no best, such as an import."""
     return {name: statistics.median(times) for name, times in interleave(calls, plan).items()}
 

@@ -57,7 +57,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "citeseer": ("citations:Citations", {"name": "citeseer"}),
 }  # fmt: skip
 
-# What `ascender list tasks` says of them; of one that is not here, its docstring's first sentence.
+# One line for `ascender list tasks`; default: the first sentence of the docstring.
 ABOUT = {
     "listops": "What is the value of a nested operation on digits?",
     "listops-short": "The same with at most 100 tokens and depth 5.",
@@ -108,25 +108,24 @@ __all__ = [
 
 
 def kind_of(name: str) -> type[Task]:
-    """The class of a task; its data is not touched. `module:Class` is a name too, of a module that
-    is imported."""
-    found: type[Task]
+    """The class of a task, by its name or by module:Class of an imported module. No data is
+    loaded."""
+    kind: type[Task]
     if is_code(name):
-        found = code("task", name, Task)
-        return found
-    module, kind = lookup("task", name, TASKS)[0].split(":")
-    found = getattr(importlib.import_module(f"ascender.tasks.{module}"), kind)
-    return found
+        kind = code("task", name, Task)
+        return kind
+    module, _, attribute = lookup("task", name, TASKS)[0].partition(":")
+    kind = getattr(importlib.import_module(f"ascender.tasks.{module}"), attribute)
+    return kind
 
 
 def task(name: str, **options: Any) -> Task:
-    """A task by name, or of your own by module:Class; an option that it does not have is an
-    error."""
+    """A task by name, or your own by module:Class; an unknown option is an error."""
     if is_code(name):
         import_code(name)
     kind = kind_of(name)
     known = list(inspect.signature(kind).parameters)
     check_options(f"task {name}", options, known)
-    made = kind(**{**TASKS.get(name, ("", {}))[1], **options})
-    made.name = name  # type: ignore[misc]  # a family's tasks share a class
-    return made
+    result = kind(**{**TASKS.get(name, ("", {}))[1], **options})
+    result.name = name  # type: ignore[misc]  # a family's tasks share a class
+    return result

@@ -16,7 +16,7 @@ from ascender.tasks.text import Coder
 
 
 class Asked(NamedTuple):
-    """What is asked, what should be answered, and how hard it is."""
+    """A prompt, its answer, and an index into the task's levels of difficulty."""
 
     prompt: str
     answer: str
@@ -27,12 +27,12 @@ def replies(model: Any, ids: Tensor, mask: Tensor, coder: Coder, most: int) -> l
     """What the model writes, greedily, until the end or `most` tokens."""
     inner = getattr(model, "module", model)
     with torch.no_grad():
-        found = inner.generate(
+        generated = inner.generate(
             input_ids=ids, attention_mask=mask, max_new_tokens=most, do_sample=False, num_beams=1,
             eos_token_id=coder.end, pad_token_id=coder.pad,
         )  # fmt: skip
     start = 1 if inner.config.is_encoder_decoder else ids.shape[1]
-    return [coder.text(row) for row in found[:, start:].tolist()]
+    return [coder.text(row) for row in generated[:, start:].tolist()]
 
 
 def middle_out(tokens: np.ndarray, room: int) -> np.ndarray:
@@ -48,9 +48,9 @@ class Answers(Stored):
 
     A prompt gets length − reply tokens and loses its middle where it is longer; an answer gets
     reply tokens and loses its end (a solution, whose end counts: its beginning). The score is
-    `right(meant, told)`. Validation has the first `graded` of its examples, as writing takes
-    long; test has them all. Floor: the commonest answer of training, said to every question of
-    the test.
+    `right(target, predicted)`. Validation has the first `graded` of its examples, as writing takes
+    long; test has them all. Chance: the most frequent answer of the training split, given to
+    every question of the test.
     """
 
     head = "causal"
@@ -81,7 +81,7 @@ class Answers(Stored):
         self.coder = Coder(tokenizer, lambda: (a.prompt + a.answer for a in asked["train"]))
         self.tokenizer, self.vocab_size = self.coder.tokenizer, self.coder.size
 
-    def right(self, meant: str, told: str) -> float:
+    def right(self, target: str, predicted: str) -> float:
         """How good a reply is, 0 to 1."""
         raise NotImplementedError
 
@@ -111,16 +111,20 @@ class Answers(Stored):
         rows = zip(batch.inputs["input_ids"], real & ~counts, strict=True)
         prompts = [ids[which].flip(0).tolist() for ids, which in rows]
         ids, mask = (t.flip(1).to(batch.labels.device) for t in padded(prompts, self.coder.pad))
-        told = replies(model, ids, mask, self.coder, self.reply)  # prompts filled up on the left
-        meant = [
+        predicted = replies(
+            model, ids, mask, self.coder, self.reply
+        )  # prompts filled up on the left
+        target = [
             self.coder.text(row[which].tolist())
             for row, which in zip(batch.labels, counts, strict=True)
         ]
-        score = [self.right(a, b) for a, b in zip(meant, told, strict=True)]
-        return Graded(torch.tensor(score, dtype=torch.float64), batch.level, loss, told, meant)
+        score = [self.right(a, b) for a, b in zip(target, predicted, strict=True)]
+        return Graded(
+            torch.tensor(score, dtype=torch.float64), batch.level, loss, predicted, target
+        )
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         guess = self.commonest([a.answer for a in self.asked["train"]])
         return float(np.mean([self.right(a.answer, guess) for a in self.asked["test"]]))
 

@@ -1,11 +1,11 @@
-"""What a task is: data, a head, a metric, its chance floor, slices of difficulty.
+"""What a task is: data, a head, a metric, its chance level, slices of difficulty.
 
     batch = task.train(seed, step, n)        a pure function: the same call, the same batch
-    for batch in task.held("test", n): …     the same examples in the same order, always
+    for batch in task.eval_batches("test", n): …   the same examples in the same order, always
     task.grade(model, batch).score           one number an example: their mean is the metric
 
-As a batch depends on (seed, step) alone, a run that resumes at a step sees what it would have
-seen, and every process of a group can take its share of the same batch.
+A batch depends on (seed, step) alone. So a resumed run gets the batches it would have got, and
+every process of a group can take its share of the same batch.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ class Batch:
 
 @dataclass(frozen=True)
 class Graded:
-    """How a model did: one entry an example (in a graph: a node).
+    """A model's results: one entry per example (in a graph: per node).
 
     score   whose mean is the metric        level   how hard it was
-    told    what the model said             meant   what it should have said
     loss    the mean loss of the batch
+    predicted, target      what the model answered, and what is right
     """
 
     score: Float[Tensor, "n"]
     level: Int[Tensor, "n"]
     loss: float
-    told: Sequence[Any] = ()
-    meant: Sequence[Any] = ()
+    predicted: Sequence[Any] = ()
+    target: Sequence[Any] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Display:
 
 
 class Task(ABC):
-    """Data, head, metric and floor under one name.
+    """Data, head, metric and chance level under one name.
 
     head        sequence, token, causal, seq2seq: which model of ascender.hf
     metric      what the mean score is called; higher: whether more of it is better
@@ -125,16 +125,16 @@ class Task(ABC):
 
     @abstractmethod
     def train(self, seed: int, step: int, n: int) -> Batch:
-        """The n training examples of a step."""
+        """The n training examples of a step: a pure function."""
 
     @abstractmethod
-    def held(self, split: str, n: int) -> Iterator[Batch]:
+    def eval_batches(self, split: str, n: int) -> Iterator[Batch]:
         """The examples of "validation" or "test", n at a time."""
 
     @property
     @abstractmethod
-    def floor(self) -> float:
-        """The metric of the best guess that does not look at the input."""
+    def chance(self) -> float:
+        """The chance level: the score of the best guess that ignores the input."""
 
     @abstractmethod
     def example(self) -> str:
@@ -153,8 +153,8 @@ class Task(ABC):
         }  # fmt: skip
 
     def score(self, logits: Float[Tensor, "B ..."], batch: Batch) -> Float[Tensor, "B"]:
-        """One number an example. Here: the share of its labels that are told; of a number, whether
-        it is told within 0.5."""
+        """One number per example. Here: the fraction of its labels that are predicted; for
+        regression, whether the prediction is within 0.5."""
         labels = batch.labels
         if labels.is_floating_point() and logits.shape[-1] == 1:
             return ((logits[:, 0] - labels).abs() <= 0.5).double()
@@ -162,19 +162,19 @@ class Task(ABC):
             logits, labels = logits[:, :-1], labels[:, 1:]
         if labels.ndim == 1:
             return (logits.argmax(-1) == labels).double()
-        told = (logits.argmax(-1) == labels).double().sum(-1)
-        return told / (labels != IGNORED).sum(-1).clamp_min(1)
+        right = (logits.argmax(-1) == labels).double().sum(-1)
+        return right / (labels != IGNORED).sum(-1).clamp_min(1)
 
     def grade(self, model: Any, batch: Batch) -> Graded:
         """How the model does on a batch."""
-        found = model(**self.inputs(batch), labels=batch.labels)
-        logits = found.logits.float()
-        told: Sequence[Any] = ()
-        meant: Sequence[Any] = ()
+        output = model(**self.inputs(batch), labels=batch.labels)
+        logits = output.logits.float()
+        predicted: Sequence[Any] = ()
+        target: Sequence[Any] = ()
         if batch.labels.ndim == 1:
-            told = (logits.argmax(-1) if logits.shape[-1] > 1 else logits[:, 0]).tolist()
-            meant = batch.labels.tolist()
-        return Graded(self.score(logits, batch), batch.level, float(found.loss), told, meant)
+            predicted = (logits.argmax(-1) if logits.shape[-1] > 1 else logits[:, 0]).tolist()
+            target = batch.labels.tolist()
+        return Graded(self.score(logits, batch), batch.level, float(output.loss), predicted, target)
 
     def counted(self, batch: Batch) -> int:
         """The labels that count."""
@@ -197,7 +197,7 @@ class Task(ABC):
         groups = self.clusters(one)
         return Display(groups=None if groups is None else groups[0].tolist())
 
-    def summary(self, told: Sequence[Any], meant: Sequence[Any]) -> dict[str, float]:
+    def summary(self, predicted: Sequence[Any], target: Sequence[Any]) -> dict[str, float]:
         """More metrics than the mean score, where the field reports them: F1, …"""
         return {}
 
@@ -215,8 +215,8 @@ class Drawn(Task):
     def train(self, seed: int, step: int, n: int) -> Batch:
         return self.draw(np.random.default_rng([0, seed, step]), n)
 
-    def held(self, split: str, n: int) -> Iterator[Batch]:
-        drawn = self.__dict__.setdefault("_held", {})
+    def eval_batches(self, split: str, n: int) -> Iterator[Batch]:
+        drawn = self.__dict__.setdefault("_drawn", {})
         if split not in drawn:  # once: a long or intricate example takes a while
             stream = SPLITS.index(check_split(split))
             drawn[split] = self.draw(np.random.default_rng([stream]), self.examples)
@@ -244,7 +244,7 @@ class Stored(Task):
         ]
         return self.collate("train", np.array(which))
 
-    def held(self, split: str, n: int) -> Iterator[Batch]:
+    def eval_batches(self, split: str, n: int) -> Iterator[Batch]:
         rows = self.rows(check_split(split))
         for start in range(0, rows, n):
             yield self.collate(split, np.arange(start, min(start + n, rows)))
@@ -263,12 +263,12 @@ def check_split(split: str) -> str:
 
 
 def commonest(labels: Int[np.ndarray, "n"]) -> float:
-    """The share of the commonest label: what a guess without looking gets."""
+    """The frequency of the commonest label: the score of always guessing it."""
     return float(np.bincount(labels).max() / len(labels))
 
 
 def padded(rows: Sequence[Sequence[int] | np.ndarray], fill: int) -> tuple[Tensor, Tensor]:
-    """Rows of unequal length as (ids, mask): filled up on the right."""
+    """Rows of unequal length as (ids, mask), padded on the right."""
     longest = max(len(row) for row in rows)
     ids = np.full((len(rows), longest), fill, dtype=np.int64)
     mask = np.zeros((len(rows), longest), dtype=np.int64)

@@ -60,17 +60,17 @@ def _read(path: Path) -> Any:
 def planetoid(name: str, data_dir: str) -> tuple[np.ndarray, np.ndarray, dict[int, list[int]], Any]:
     """(features, classes, who cites whom, rows of the test nodes) in the files' own order."""
     folder = Path(data_dir) / "planetoid"
-    found = {piece: _read(folder / f"ind.{name}.{piece}") for piece in PIECES}
+    files = {piece: _read(folder / f"ind.{name}.{piece}") for piece in PIECES}
     listed = folder / f"ind.{name}.test.index"
     if not listed.exists():
         raise FileNotFoundError(f"no file {listed}; expected a number a line")
     test = np.array([int(line) for line in listed.read_text().split()])
     first, last = test.min(), test.max()
-    x = np.zeros((last + 1, found["allx"].shape[1]), np.float32)
-    y = np.zeros((last + 1, found["ally"].shape[1]), np.float32)
-    x[:first], y[:first] = found["allx"].toarray(), found["ally"]
-    x[test], y[test] = found["tx"].toarray(), found["ty"]  # Citeseer lacks some: they stay 0
-    edges = {int(node): [int(other) for other in others] for node, others in found["graph"].items()}
+    x = np.zeros((last + 1, files["allx"].shape[1]), np.float32)
+    y = np.zeros((last + 1, files["ally"].shape[1]), np.float32)
+    x[:first], y[:first] = files["allx"].toarray(), files["ally"]
+    x[test], y[test] = files["tx"].toarray(), files["ty"]  # Citeseer lacks some: they stay 0
+    edges = {int(node): [int(other) for other in others] for node, others in files["graph"].items()}
     return x, y.argmax(1), edges, test
 
 
@@ -125,22 +125,22 @@ class Citations(Task):
             raise ValueError(f"batch = {n}; expected 1: there is one graph")
         return self._batch("train")
 
-    def held(self, split: str, n: int) -> Any:
+    def eval_batches(self, split: str, n: int) -> Any:
         yield self._batch(split)
 
     def grade(self, model: Any, batch: Batch) -> Graded:
         """A score a node."""
-        found = model(**self.inputs(batch), labels=batch.labels)
+        output = model(**self.inputs(batch), labels=batch.labels)
         at = (batch.labels[0] != IGNORED).nonzero()[:, 0]
-        told, meant = found.logits[0, at].argmax(-1), batch.labels[0, at]
+        predicted, target = output.logits[0, at].argmax(-1), batch.labels[0, at]
         level = self.level.to(at.device)[at]
-        return Graded((told == meant).double(), level, float(found.loss), told.tolist(),
-                      meant.tolist())  # fmt: skip
+        return Graded((predicted == target).double(), level, float(output.loss), predicted.tolist(),
+                      target.tolist())  # fmt: skip
 
     @property
-    def floor(self) -> float:
-        meant = self.y[self.nodes["test"]]
-        return float(meant.bincount().max() / len(meant))
+    def chance(self) -> float:
+        labels = self.y[self.nodes["test"]]
+        return float(labels.bincount().max() / len(labels))
 
     def example(self) -> str:
         node = int(self.nodes["train"][0])

@@ -23,7 +23,7 @@ class CopyNoise(Drawn):
     >>> print(CopyNoise(noise=32, remember=[6]).example())
     ..oc.......j.l......ni.......... → ocjlni
 
-    After Gu and Dao 2023 (arxiv.org/abs/2312.00752), section 4.1.1. Levels: by m. The floor is
+    After Gu and Dao 2023 (arxiv.org/abs/2312.00752), section 4.1.1. Levels: by m. Chance is
     1 / symbols.
     """
 
@@ -61,7 +61,7 @@ class CopyNoise(Drawn):
                      torch.from_numpy(level))  # fmt: skip
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         return 1 / self.symbols
 
     def display(self, one: Batch) -> Display:

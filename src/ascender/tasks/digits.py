@@ -22,8 +22,8 @@ def load_digits() -> tuple[np.ndarray, np.ndarray]:
         raise ModuleNotFoundError(
             'digits needs scikit-learn; expected: pip install "ascender-attention[tasks]"'
         ) from None
-    found = load()
-    return found.images.astype(np.int64), found.target.astype(np.int64)
+    digits = load()
+    return digits.images.astype(np.int64), digits.target.astype(np.int64)
 
 
 def parts(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -77,7 +77,7 @@ class Digits(Stored):
         return Display(images=image[:, None, None], grid=(SIDE, SIDE))
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         return commonest(self.digits[self.where["test"]])
 
     def example(self) -> str:

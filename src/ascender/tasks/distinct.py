@@ -57,7 +57,7 @@ class Distinct(Drawn):
         return Display(classes=[str(c + 1) for c in range(self.num_labels)])
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         return 1 / self.num_labels
 
     def example(self) -> str:

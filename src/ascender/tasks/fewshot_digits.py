@@ -40,7 +40,7 @@ class FewShotDigits(Drawn):
 
     Images of training, validation and test are disjoint, the digits are the same. Levels: "near"
     where the named image nearest to the query has its name, "far" where it has another and the
-    unlabelled ones must help. The floor is 1 / ways.
+    unlabelled ones must help. Chance: 1 / ways.
     """
 
     name = "fewshot-digits"
@@ -73,7 +73,7 @@ class FewShotDigits(Drawn):
     def draw(self, rng: np.random.Generator, n: int) -> Batch:
         return self.episodes(rng, n, "train")
 
-    def held(self, split: str, n: int) -> Iterator[Batch]:
+    def eval_batches(self, split: str, n: int) -> Iterator[Batch]:
         rng = np.random.default_rng([SPLITS.index(check_split(split))])
         yield from self.episodes(rng, self.examples, split).split(n)
 
@@ -93,17 +93,17 @@ class FewShotDigits(Drawn):
         name = rng.integers(0, self.ways, n)
         query = image[np.arange(n), name, 1]
         context = np.delete(image, 1, -1).reshape(n, -1)
-        told = np.zeros_like(image[..., 1:])
-        told[..., 0] = np.arange(1, self.ways + 1)
+        label = np.zeros_like(image[..., 1:])
+        label[..., 0] = np.arange(1, self.ways + 1)
         order = np.argsort(rng.random(context.shape))
-        context, told = (np.take_along_axis(t, order, 1) for t in (context, told.reshape(n, -1)))
-        return self.batch(context, told, query, name, image[..., 0])
+        context, label = (np.take_along_axis(t, order, 1) for t in (context, label.reshape(n, -1)))
+        return self.batch(context, label, query, name, image[..., 0])
 
-    def batch(self, context: np.ndarray, told: np.ndarray, query: np.ndarray, name: np.ndarray,
+    def batch(self, context: np.ndarray, label: np.ndarray, query: np.ndarray, name: np.ndarray,
               named: np.ndarray) -> Batch:  # fmt: skip
         """Rows of images and names as tokens; how far the query is from the named ones."""
         x = self.images[np.column_stack([context, query])]
-        ids = np.column_stack([told, np.full(len(query), self.ways + 1)])
+        ids = np.column_stack([label, np.full(len(query), self.ways + 1)])
         labels = np.full_like(ids, IGNORED)
         labels[:, -1] = name
         apart = ((self.images[named] - self.images[query][:, None]) ** 2).sum(-1)
@@ -119,16 +119,16 @@ class FewShotDigits(Drawn):
     def display(self, one: Batch) -> Display:
         """Images under the names they are given; their groups are the digits."""
         names = [str(w + 1) for w in range(self.ways)]
-        told = ["·", *names, "?"]
+        shown = ["·", *names, "?"]
         images = one.inputs["vectors"][0].reshape(-1, SIDE, SIDE).numpy()
         return Display(
-            tokens=[told[i] for i in one.inputs["input_ids"][0].tolist()], classes=names,
+            tokens=[shown[i] for i in one.inputs["input_ids"][0].tolist()], classes=names,
             groups=self.clusters(one)[0].tolist(), group_names=[str(d) for d in range(TEN)],
             images=images,
         )  # fmt: skip
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         return 1 / self.ways
 
     def example(self) -> str:

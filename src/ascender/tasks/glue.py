@@ -13,9 +13,9 @@ from ascender.tasks.text import Example, TextClasses
 HUB = "nyu-mll/glue"
 
 
-class Subset(NamedTuple):
+class GlueSubset(NamedTuple):
     columns: tuple[str, ...]
-    said: tuple[str, ...]  # names of the classes; none: a number
+    class_names: tuple[str, ...]  # names of the classes; none: a number
     reports: tuple[str, ...] = ()
     length: int = 512
     official: str = "validation"
@@ -25,15 +25,15 @@ PAIR = ("sentence1", "sentence2")
 ENTAILED = ("entailment", "not entailment")
 THREE = ("entailment", "neutral", "contradiction")
 SUBSETS = {
-    "cola": Subset(("sentence",), ("unacceptable", "acceptable"), ("matthews",), 256),
-    "sst2": Subset(("sentence",), ("negative", "positive"), length=256),
-    "mrpc": Subset(PAIR, ("different", "equivalent"), ("f1",)),
-    "qqp": Subset(("question1", "question2"), ("different", "duplicate"), ("f1",)),
-    "stsb": Subset(PAIR, (), ("pearson", "spearman")),
-    "mnli": Subset(("premise", "hypothesis"), THREE, official="validation_matched"),
-    "qnli": Subset(("question", "sentence"), ENTAILED),
-    "rte": Subset(PAIR, ENTAILED),
-    "wnli": Subset(PAIR, ("not entailment", "entailment")),
+    "cola": GlueSubset(("sentence",), ("unacceptable", "acceptable"), ("matthews",), 256),
+    "sst2": GlueSubset(("sentence",), ("negative", "positive"), length=256),
+    "mrpc": GlueSubset(PAIR, ("different", "equivalent"), ("f1",)),
+    "qqp": GlueSubset(("question1", "question2"), ("different", "duplicate"), ("f1",)),
+    "stsb": GlueSubset(PAIR, (), ("pearson", "spearman")),
+    "mnli": GlueSubset(("premise", "hypothesis"), THREE, official="validation_matched"),
+    "qnli": GlueSubset(("question", "sentence"), ENTAILED),
+    "rte": GlueSubset(PAIR, ENTAILED),
+    "wnli": GlueSubset(PAIR, ("not entailment", "entailment")),
 }
 
 
@@ -48,7 +48,7 @@ class Glue(TextClasses):
 
     cola, sst2, mrpc, qqp, stsb, mnli, qnli, rte, wnli. The score is accuracy; beside it what the
     field reports: Matthews' correlation (cola), F1 of class 1 (mrpc, qqp), Pearson and Spearman
-    (stsb). stsb is a regression to 0 … 5: its score is the share told within 0.5.
+    (stsb). stsb is a regression to 0 … 5: its score is the share predicted within 0.5.
 
     GLUE hides the labels of its test. So test is the official validation (mnli: the matched one),
     or test.jsonl where the folder has one with labels; validation is a tenth carved from train,
@@ -59,32 +59,32 @@ class Glue(TextClasses):
         self, subset: str = "sst2", tokenizer: str = "bytes", length: int | None = None,
         data_dir: str | None = None,
     ) -> None:  # fmt: skip
-        found = lookup("subset of GLUE", subset, SUBSETS)
-        self.said, self.reports = found.said, found.reports
-        self.num_labels = len(found.said) or 1
+        about = lookup("subset of GLUE", subset, SUBSETS)
+        self.class_names, self.reports = about.class_names, about.reports
+        self.num_labels = len(about.class_names) or 1
         if self.num_labels == 1:
             self.metric = "within 0.5"
-        columns = (*found.columns, "label")
+        columns = (*about.columns, "label")
 
         def example(row: Row) -> Example:
             label = row["label"]
-            if found.said and label not in range(len(found.said)):
+            if about.class_names and label not in range(len(about.class_names)):
                 raise ValueError(
-                    f"{subset}: label {label!r}; expected 0 to {len(found.said) - 1}: {row}"
+                    f"{subset}: label {label!r}; expected 0 to {len(about.class_names) - 1}: {row}"
                 )
-            return Example(tuple(str(row[column]).strip() for column in found.columns), label)
+            return Example(tuple(str(row[column]).strip() for column in about.columns), label)
 
         train = rows(HUB, subset, "train", data_dir, columns)
-        test = labelled(HUB, subset, data_dir, columns=columns, official=found.official)
+        test = labelled(HUB, subset, data_dir, columns=columns, official=about.official)
         self.part(
             [example(row) for row in train], [example(row) for row in test], tokenizer,
-            found.length if length is None else length,
+            about.length if length is None else length,
         )  # fmt: skip
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         if self.num_labels > 1:
-            return super().floor
+            return super().chance
         values = np.sort([e.label for e in self.examples["test"]])
         ends = np.searchsorted(values, values + 1.0, side="right")
         return float((ends - np.arange(len(values))).max() / len(values))  # the best window of 1

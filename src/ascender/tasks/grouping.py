@@ -22,7 +22,7 @@ class Grouping(Drawn):
         labels   the name of a token's cluster, nothing at those that carry it
 
     >>> print(Grouping().example())
-     -0.2   0.6   1.6  -0.8   2.1  -0.8   1.6  -1.0 …  H (told)
+     -0.2   0.6   1.6  -0.8   2.1  -0.8   1.6  -1.0 …  H (given)
      -1.9   2.0   1.5  -0.2   0.6  -0.3   0.5  -0.1 …  ? → H
       2.0   1.7  -0.8  -0.0   0.8   0.2  -3.0   1.8 …  ? → B
       1.4   0.4   1.6  -0.7  -0.9  -0.3  -1.2   0.3 …  ? → D
@@ -34,7 +34,7 @@ class Grouping(Drawn):
 
     The nearest named token is now and then of another cluster; the mean of a cluster's members
     hardly ever is, so it pays to go with the group. `clusters` gives the true groups, for
-    NMI and ARI. Levels: by c, in thirds. The floor is 1 / most: names say nothing by themselves.
+    NMI and ARI. Levels: by c, in thirds. Chance: 1 / most; names say nothing by themselves.
     """
 
     name = "grouping"
@@ -91,7 +91,7 @@ class Grouping(Drawn):
         return chr(ord("A") + cluster) if cluster < 26 else str(cluster)
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         return 1 / self.num_labels
 
     def example(self) -> str:
@@ -102,7 +102,7 @@ class Grouping(Drawn):
         rows = []
         for i in [first, *(i for i in range(7) if i != first)]:
             name = self.called(belongs[i])
-            told = f"{name} (told)" if ids[i] else f"? → {name}"
-            rows.append(" ".join(f"{v:5.1f}" for v in x[i][:8]) + f" …  {told}")
-        told = sum(carried > 0 for carried in ids)
-        return "\n".join(rows) + f"\n… {self.length} rows, {told} clusters"
+            label = f"{name} (given)" if ids[i] else f"? → {name}"
+            rows.append(" ".join(f"{v:5.1f}" for v in x[i][:8]) + f" …  {label}")
+        clusters = sum(carried > 0 for carried in ids)
+        return "\n".join(rows) + f"\n… {self.length} rows, {clusters} clusters"

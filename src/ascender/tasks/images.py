@@ -21,7 +21,7 @@ from ascender.core.neighbours import grid
 from ascender.tasks.base import Batch, Display, Stored, commonest
 
 
-class Source(NamedTuple):
+class ImageSource(NamedTuple):
     """Where a set of pictures is: its folder, its name on the Hub and columns there."""
 
     folder: str
@@ -33,11 +33,11 @@ class Source(NamedTuple):
 CIFAR = "airplane automobile bird cat deer dog frog horse ship truck"
 FASHION = "t-shirt trouser pullover dress coat sandal shirt sneaker bag boot"
 SOURCES = {
-    "mnist": Source("mnist", "ylecun/mnist", "image", tuple("0123456789")),
-    "fashion-mnist": Source(
+    "mnist": ImageSource("mnist", "ylecun/mnist", "image", tuple("0123456789")),
+    "fashion-mnist": ImageSource(
         "fashion-mnist", "zalando-datasets/fashion_mnist", "image", tuple(FASHION.split())
     ),
-    "cifar10": Source("cifar-10-batches-bin", "uoft-cs/cifar10", "img", tuple(CIFAR.split())),
+    "cifar10": ImageSource("cifar-10-batches-bin", "uoft-cs/cifar10", "img", tuple(CIFAR.split())),
 }
 Pictures = tuple[UInt8[np.ndarray, "n side side c"], Int[np.ndarray, "n"]]
 
@@ -93,7 +93,7 @@ def _cifar(folder: Path, names: list[str]) -> Pictures:
     return np.ascontiguousarray(images), rows[:, 0].astype(np.int64)
 
 
-def _from_hub(source: Source, split: str) -> Pictures:
+def _from_hub(source: ImageSource, split: str) -> Pictures:
     try:
         from datasets import load_dataset
     except ModuleNotFoundError:
@@ -135,7 +135,7 @@ class Images(Stored):
         return len(self.parts[split][1])
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         return commonest(self.parts["test"][1])
 
     def example(self) -> str:

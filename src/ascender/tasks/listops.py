@@ -22,7 +22,7 @@ SHOWN = 60  # tokens of an example
 
 
 @dataclass(frozen=True)
-class Layer:
+class TreeLayer:
     """The nodes of one depth of many trees, side by side, siblings next to each other.
 
     tree       which tree a node is in               op     its operator, −1: a digit
@@ -34,13 +34,15 @@ class Layer:
     arguments: Int[np.ndarray, "n"]
     digit: Int[np.ndarray, "n"]
 
-    def keep(self, which: Int[np.ndarray, "trees"]) -> Layer:
+    def keep(self, which: Int[np.ndarray, "trees"]) -> TreeLayer:
         """The trees with which ≥ 0, under these numbers."""
         here = which[self.tree] >= 0
-        return Layer(which[self.tree[here]], self.op[here], self.arguments[here], self.digit[here])
+        return TreeLayer(
+            which[self.tree[here]], self.op[here], self.arguments[here], self.digit[here]
+        )
 
 
-def grow(rng: np.random.Generator, trees: int, max_depth: int, max_args: int) -> list[Layer]:
+def grow(rng: np.random.Generator, trees: int, max_depth: int, max_args: int) -> list[TreeLayer]:
     """Trees as Long Range Arena grows them: above max_depth a node is an operation with
     probability 1/4, its operator and its number of arguments (2 … max_args) uniform."""
     layers, tree = [], np.arange(trees)
@@ -48,12 +50,12 @@ def grow(rng: np.random.Generator, trees: int, max_depth: int, max_args: int) ->
         nested = (rng.random(len(tree)) <= NESTED) & (depth < max_depth)
         op = np.where(nested, rng.integers(0, 4, len(tree)), -1)
         arguments = np.where(nested, rng.integers(2, max_args + 1, len(tree)), 0)
-        layers.append(Layer(tree, op, arguments, rng.integers(0, 10, len(tree))))
+        layers.append(TreeLayer(tree, op, arguments, rng.integers(0, 10, len(tree))))
         tree = np.repeat(tree, arguments)
     return layers
 
 
-def evaluate(layers: list[Layer]) -> Int[np.ndarray, "trees"]:
+def evaluate(layers: list[TreeLayer]) -> Int[np.ndarray, "trees"]:
     """The values of the roots, from the deepest layer up. MED is ⌊median⌋."""
     below = layers[-1].digit
     for layer in reversed(layers[:-1]):
@@ -71,7 +73,9 @@ def evaluate(layers: list[Layer]) -> Int[np.ndarray, "trees"]:
     return below
 
 
-def spell(layers: list[Layer], sizes: list[np.ndarray], ids: Int[np.ndarray, "trees N"]) -> None:
+def spell(
+    layers: list[TreeLayer], sizes: list[np.ndarray], ids: Int[np.ndarray, "trees N"]
+) -> None:
     """Writes the trees into rows of tokens: [OP, the arguments one after the other, ]."""
     at = np.zeros(len(ids), dtype=np.int64)
     for layer, size, below in zip(layers, sizes, [*sizes[1:], None], strict=True):
@@ -85,7 +89,7 @@ def spell(layers: list[Layer], sizes: list[np.ndarray], ids: Int[np.ndarray, "tr
         at = np.repeat(at[inner] + 1 - before[np.cumsum(k) - k], k) + before
 
 
-def measure(layers: list[Layer]) -> list[np.ndarray]:
+def measure(layers: list[TreeLayer]) -> list[np.ndarray]:
     """Tokens of every node: 1 of a digit, 2 more than its arguments of an operation."""
     sizes = [np.ones(len(layers[-1].tree), dtype=np.int64)]
     for layer in reversed(layers[:-1]):
@@ -112,7 +116,7 @@ class ListOps(Drawn):
     500–2000, max_depth 10, max_args 10; `listops-short` has 10–100, 5, 5. A bracket and its
     operator are one token, as there. Levels: by length, in thirds of its range, or by how deep
     operations nest (slices="depth"; at most max_depth − 1, where all trees of the published
-    setting go). The floor is the share of the commonest value in the test set (0.18, short 0.13):
+    setting go). Chance is the frequency of the commonest value in the test set (0.18, short 0.13):
     the values are not uniform, since MIN draws to 0 and MAX to 9.
     """
 
@@ -161,14 +165,14 @@ class ListOps(Drawn):
             tokens += np.bincount(layer.tree, minlength=CANDIDATES)
         fit = (tokens > self.min_length) & (tokens <= self.length)
         layers = [layer.keep(np.where(fit, np.cumsum(fit) - 1, -1)) for layer in layers]
-        found, n = tokens[fit], int(fit.sum())
+        fitting, n = tokens[fit], int(fit.sum())
         ids = np.zeros((n, self.length), dtype=np.int64)
         depth = np.zeros(n, dtype=np.int64)
         for d, layer in enumerate(layers, 1):
             depth[layer.tree[layer.op >= 0]] = d
         if n:
             spell(layers, measure(layers), ids)
-        return ids, found, evaluate(layers) if n else found, depth
+        return ids, fitting, evaluate(layers) if n else fitting, depth
 
     def draw(self, rng: np.random.Generator, n: int) -> Batch:
         drawn, have = [], 0
@@ -187,8 +191,10 @@ class ListOps(Drawn):
         return Display(tokens=[TOKENS[i] for i in one.inputs["input_ids"][0].tolist()])
 
     @cached_property
-    def floor(self) -> float:
-        return commonest(torch.cat([batch.labels for batch in self.held("test", 100)]).numpy())
+    def chance(self) -> float:
+        return commonest(
+            torch.cat([batch.labels for batch in self.eval_batches("test", 100)]).numpy()
+        )
 
     def example(self) -> str:
         one = self.draw(np.random.default_rng(0), 1)

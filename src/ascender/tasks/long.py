@@ -31,11 +31,11 @@ class LongAnswers(Answers):
     def level_of(self, prompt: str, room: int) -> int:
         return sum(len(prompt) > n * room for n in (1, 2, 4))
 
-    def right(self, meant: str, told: str) -> float:
+    def right(self, target: str, predicted: str) -> float:
         from ascender.hf.squad_metrics import compute_exact, compute_f1
 
         how = {F1: compute_f1, EXACT: compute_exact, ROUGE: rouge_l}[self.metric]
-        return float(how(meant, told))
+        return float(how(target, predicted))
 
 
 class LongBench(LongAnswers):
@@ -58,7 +58,7 @@ class LongBench(LongAnswers):
     ) -> None:  # fmt: skip
         self.metric = lookup("subset of LongBench", subset, LONGBENCH)
         reply = REPLY[self.metric] if reply is None else reply
-        found = rows("Xnhyacinth/LongBench", subset, "test", data_dir, ("context", "answers"))
+        documents = rows("Xnhyacinth/LongBench", subset, "test", data_dir, ("context", "answers"))
 
         def asked(row: Row) -> Asked:
             question = str(row.get("question", row.get("input", ""))).strip()
@@ -69,7 +69,7 @@ class LongBench(LongAnswers):
 
         splits: dict[str, list[Asked]] = {"train": [], "validation": [], "test": []}
         names = list(splits)
-        for row, part in zip(found, carved((r["context"] for r in found), 2), strict=True):
+        for row, part in zip(documents, carved((r["context"] for r in documents), 2), strict=True):
             splits[names[part]].append(asked(row))
         self.fill(splits, tokenizer, length, reply, graded)
 
@@ -100,9 +100,9 @@ class Scrolls(LongAnswers):
         train = rows("tau/scrolls", subset, "train", data_dir, columns)
         test = labelled("tau/scrolls", subset, data_dir, "output", columns)
 
-        def asked(found: list[Row]) -> list[Asked]:
+        def asked(of: list[Row]) -> list[Asked]:
             first: dict[str, Asked] = {}
-            for row in found:
+            for row in of:
                 prompt = f"{row['input'].strip()}\n\n{last}"
                 level = self.level_of(prompt, length - reply)
                 first.setdefault(prompt, Asked(prompt, f" {row['output']}", level))

@@ -29,7 +29,7 @@ class LraText(TextClasses):
     folder: imdb/{train,test}.jsonl with text and label.
     """
 
-    said = ("negative", "positive")
+    class_names = ("negative", "positive")
     recipe: ClassVar[dict[str, Any]] = {"steps": 2000, "batch": 16, "rate": 1e-3}
 
     def __init__(
@@ -62,7 +62,7 @@ class LraRetrieval(TextClasses):
     ones. Floor: the commonest class, about one half.
     """
 
-    said = ("unrelated", "cited")
+    class_names = ("unrelated", "cited")
     recipe: ClassVar[dict[str, Any]] = {"steps": 2000, "batch": 8, "rate": 1e-3}
 
     def __init__(
@@ -90,11 +90,11 @@ def _pairs(folder: Path, split: str) -> list[Example]:
             f"no file {tsv}; expected it there (Long Range Arena's), or {jsonl.name} beside it "
             "with text1, text2 and label"
         )
-    found = (
+    lines = (
         _tabbed(tsv) if tsv.exists() else [(jsonl, i, r) for i, r in enumerate(json_rows(jsonl), 1)]
     )
     examples = []
-    for file, number, row in found:
+    for file, number, row in lines:
         try:
             texts = (row["text1"].strip(), row["text2"].strip())
             examples.append(Example(texts, checked(row["label"])))
@@ -108,12 +108,12 @@ def _pairs(folder: Path, split: str) -> list[Example]:
 def _tabbed(file: Path) -> list[tuple[Path, int, Row]]:
     csv.field_size_limit(1 << 30)
     with file.open(encoding="utf-8", newline="") as lines:
-        found = []
+        rows = []
         for number, row in enumerate(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), 1):
             if len(row) != 5:
                 raise ValueError(
                     f"{file}, row {number} has {len(row)} columns; expected 5: label, two "
                     "numbers, two texts"
                 )
-            found.append((file, number, {"label": row[0], "text1": row[3], "text2": row[4]}))
-    return found
+            rows.append((file, number, {"label": row[0], "text1": row[3], "text2": row[4]}))
+    return rows

@@ -18,10 +18,10 @@ def final_number(text: str) -> str:
     >>> final_number("so 3 + 4 = 7\\n#### $1,070.00"), final_number(" 18."), final_number("none")
     ('1070', '18', '')
     """
-    found = NUMBER.search(text.rsplit("####", 1)[-1])
-    if found is None:
+    match = NUMBER.search(text.rsplit("####", 1)[-1])
+    if match is None:
         return ""
-    number = found.group().replace(",", "").replace("$", "")
+    number = match.group().replace(",", "").replace("$", "")
     if "." in number:
         number = number.rstrip("0").rstrip(".")
     sign = "-" if number.startswith("-") else ""
@@ -113,10 +113,10 @@ class Gsm8k(Answers):
         )  # fmt: skip
         self.part(train, test, tokenizer, (640, 512 if chain else 16), length, reply, graded)
 
-    def right(self, meant: str, told: str) -> float:
-        if self.chain and "####" not in told:
+    def right(self, target: str, predicted: str) -> float:
+        if self.chain and "####" not in predicted:
             return 0.0
-        return float(final_number(meant) == final_number(told) != "")
+        return float(final_number(target) == final_number(predicted) != "")
 
     def commonest(self, answers: list[str]) -> str:  # type: ignore[override]
         return f"#### {super().commonest([final_number(a) for a in answers])}"
@@ -176,10 +176,10 @@ class Math(Answers):
         )  # fmt: skip
         self.part(train, test, tokenizer, (768, 768 if chain else 64), length, reply, graded)
 
-    def right(self, meant: str, told: str) -> float:
-        said = boxed(told) if self.chain else told
-        wanted = boxed(meant) if self.chain else meant
-        return float(None not in (said, wanted) and plain(str(said)) == plain(str(wanted)))
+    def right(self, target: str, predicted: str) -> float:
+        answer = boxed(predicted) if self.chain else predicted
+        wanted = boxed(target) if self.chain else target
+        return float(None not in (answer, wanted) and plain(str(answer)) == plain(str(wanted)))
 
     def commonest(self, answers: list[str]) -> str:  # type: ignore[override]
         if not self.chain:

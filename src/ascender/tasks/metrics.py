@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import importlib.util
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 
-def more(names: Sequence[str], told: Sequence[Any], meant: Sequence[Any]) -> dict[str, float]:
+def more(names: Sequence[str], predicted: Sequence[Any], target: Sequence[Any]) -> dict[str, float]:
     """Metrics by name; 0 where one is not defined (a constant answer has no correlation)."""
-    if not names or not len(told):
+    if not names or not len(predicted):
         return {}
-    return {name: float(np.nan_to_num(REPORTS[name](meant, told))) for name in names}
+    return {name: float(np.nan_to_num(REPORTS[name](target, predicted))) for name in names}
 
 
 def _sklearn(name: str, **options: Any) -> Callable[[Any, Any], float]:
-    def found(meant: Any, told: Any) -> float:
+    def metric(target: Any, predicted: Any) -> float:
         need("sklearn", "scikit-learn", "tasks")
         from sklearn import metrics
 
-        return float(getattr(metrics, name)(meant, told, **options))
+        return float(getattr(metrics, name)(target, predicted, **options))
 
-    return found
+    return metric
 
 
 def _correlation(name: str) -> Callable[[Any, Any], float]:
-    def found(meant: Any, told: Any) -> float:
+    def metric(target: Any, predicted: Any) -> float:
         need("scipy", "scipy", "tasks")
         from scipy import stats
 
-        constant = min(len(set(meant)), len(set(told))) < 2
-        return 0.0 if constant else float(getattr(stats, name)(told, meant).statistic)
+        constant = min(len(set(target)), len(set(predicted))) < 2
+        return 0.0 if constant else float(getattr(stats, name)(predicted, target).statistic)
 
-    return found
+    return metric
 
 
 REPORTS: dict[str, Callable[[Any, Any], float]] = {
@@ -44,7 +43,7 @@ REPORTS: dict[str, Callable[[Any, Any], float]] = {
     "matthews": _sklearn("matthews_corrcoef"),
     "pearson": _correlation("pearsonr"),
     "spearman": _correlation("spearmanr"),
-    "bleu": lambda meant, told: bleu(told, meant),
+    "bleu": lambda target, predicted: bleu(predicted, target),
 }
 
 
@@ -56,15 +55,15 @@ def need(module: str, package: str, extra: str) -> None:
         )
 
 
-def bleu(told: Sequence[str], meant: Sequence[str]) -> float:
+def bleu(predicted: Sequence[str], target: Sequence[str]) -> float:
     """sacrebleu's corpus BLEU, 0 to 100."""
     need("sacrebleu", "sacrebleu", "eval")
     import sacrebleu
 
-    return float(sacrebleu.corpus_bleu(list(told), [list(meant)]).score)
+    return float(sacrebleu.corpus_bleu(list(predicted), [list(target)]).score)
 
 
-def rouge_l(meant: str, told: str) -> float:
+def rouge_l(target: str, predicted: str) -> float:
     """ROUGE-L: 2·LCS/(n + m) over words as SQuAD normalises them; LCS = the longest common
     subsequence.
 
@@ -73,7 +72,7 @@ def rouge_l(meant: str, told: str) -> float:
     """
     from ascender.hf.squad_metrics import normalize_answer
 
-    a, b = (normalize_answer(text).split() for text in (meant, told))
+    a, b = (normalize_answer(text).split() for text in (target, predicted))
     if not a or not b:
         return float(a == b)
     best = [0] * (len(b) + 1)
@@ -85,21 +84,13 @@ def rouge_l(meant: str, told: str) -> float:
     return 2 * best[-1] / (len(a) + len(b))
 
 
-def chrf(meant: str, told: str, n: int = 6, beta: float = 2.0) -> float:
-    """chrF of a sentence: F_β of the precision and recall of character n-grams, each the mean
-    over the orders 1 … n that both have; blanks do not count.
+def chrf(target: str, predicted: str) -> float:
+    """sacrebleu's chrF2 of one sentence, 0 to 1: F₂ over character n-grams, n = 1 … 6.
 
     >>> chrf("a cat", "a cat"), chrf("a cat", "dog")
     (1.0, 0.0)
     """
-    a, b = ("".join(text.split()) for text in (meant, told))
-    precision, recall = [], []
-    for k in range(1, n + 1):
-        x, y = (Counter(t[i : i + k] for i in range(len(t) - k + 1)) for t in (a, b))
-        if not x or not y:
-            break
-        same = sum((x & y).values())
-        precision.append(same / sum(y.values()))
-        recall.append(same / sum(x.values()))
-    P, R = (float(np.mean(side)) if side else 0.0 for side in (precision, recall))
-    return (1 + beta**2) * P * R / (beta**2 * P + R) if P + R else float(a == b)
+    need("sacrebleu", "sacrebleu", "eval")
+    import sacrebleu
+
+    return float(sacrebleu.sentence_chrf(predicted, [target]).score) / 100

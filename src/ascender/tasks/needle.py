@@ -26,7 +26,7 @@ class Needle(Drawn):
 
     For how a model fares as the text grows: `length` from 1024 to 16384, nothing else changes.
     With no decoys any value is the value; with some, the key must match. Levels: in which fifth of
-    the text the fact lies. The floor is 1 / values.
+    the text the fact lies. Chance: 1 / values.
     """
 
     name = "needle"
@@ -64,7 +64,7 @@ class Needle(Drawn):
                      torch.from_numpy(level))  # fmt: skip
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         return 1 / self.values
 
     def example(self) -> str:

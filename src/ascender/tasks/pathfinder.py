@@ -70,14 +70,14 @@ def place(
     fits[fits] = ~taken[row[fits, None], y, x].any(-1)
     fits[fits] = away(pixels[fits], dashes[fits])
     first = fits.reshape(n, tries).argmax(1) + tries * np.arange(n)
-    chosen, found = pixels[first], fits[first]
+    chosen, placed = pixels[first], fits[first]
     zone = np.zeros_like(taken)
-    row = np.flatnonzero(found)
+    row = np.flatnonzero(placed)
     zone[row[:, None], chosen[row, :, 0], chosen[row, :, 1]] = True
     for axis in (1, 2):
         zone = spread(zone, axis)
     taken |= zone
-    return chosen, found
+    return chosen, placed
 
 
 def spread(zone: Bool[np.ndarray, "n side side"], axis: int) -> Bool[np.ndarray, "n side side"]:
@@ -112,7 +112,7 @@ class Pathfinder(Drawn):
 
     After Linsley et al. 2018 (arxiv.org/abs/1805.08315), whose contour lengths are the levels: 6,
     9, 14. As in Long Range Arena an image is read pixel by pixel. Both answers are equally likely,
-    and the curves are drawn before the answer is: the floor is 1/2.
+    and the curves are drawn before the answer is: chance is 1/2.
     """
 
     name = "pathfinder"
@@ -162,8 +162,8 @@ class Pathfinder(Drawn):
             for curve in (a, b):
                 dashed(rng, image, done, curve, L)
             for _ in range(self.distractors):
-                curve, found = place(rng, taken, np.maximum(2, L // 3))
-                dashed(rng, image, done, curve, np.where(found, np.maximum(2, L // 3), 0))
+                curve, placed = place(rng, taken, np.maximum(2, L // 3))
+                dashed(rng, image, done, curve, np.where(placed, np.maximum(2, L // 3), 0))
             dots(image, done, a, b, label[done])
         return todo[~good]
 
@@ -174,7 +174,7 @@ class Pathfinder(Drawn):
         )  # fmt: skip
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         return 0.5
 
     def example(self) -> str:

@@ -32,16 +32,16 @@ def split_of(path: str) -> str:
 def sources() -> dict[str, str]:
     """The library's files by their path in it, tests left out."""
     root = Path(sysconfig.get_path("stdlib"))
-    found = {}
+    texts = {}
     for file in sorted(root.rglob("*.py")):
         path = file.relative_to(root)
         if not SKIPPED & set(path.parts):
-            found[path.as_posix()] = file.read_text("utf-8", errors="replace")
-    if {split_of(path) for path in found} != set(PARTS):
+            texts[path.as_posix()] = file.read_text("utf-8", errors="replace")
+    if {split_of(path) for path in texts} != set(PARTS):
         raise FileNotFoundError(
-            f"{len(found)} .py files in {root}; expected the source of Python's standard library"
+            f"{len(texts)} .py files in {root}; expected the source of Python's standard library"
         )
-    return found
+    return texts
 
 
 def counts(text: str) -> Int[np.ndarray, "256"]:
@@ -59,7 +59,7 @@ class Pylib(Task):
 
     Files, not blocks, are parted, by a hash of their path: 8 : 1 : 1. Validation and test are
     `blocks` blocks, evenly spread over theirs. The text is the running Python's: another version,
-    other numbers. The metric is bits per byte, less is better: −Σ log₂ p(token) / bytes told.
+    other numbers. The metric is bits per byte, less is better: −Σ log₂ p(token) / bytes predicted.
 
     Levels: how far zlib gets a block down: repetitive, usual, dense. Floor: the bits of a byte of
     the test by the counts of bytes in training.
@@ -94,16 +94,16 @@ class Pylib(Task):
     def _joined(self, texts: list[str]) -> Int[np.ndarray, "n"]:
         """One row of tokens, an end behind every file."""
         rows = [piece for row in self.coder(texts) for piece in (row, np.array([self.coder.end]))]
-        found = np.concatenate(rows).astype(np.int32)
-        if len(found) < self.length:
-            raise ValueError(f"length = {self.length}; expected at most {len(found)} tokens")
-        return found
+        tokens = np.concatenate(rows).astype(np.int32)
+        if len(tokens) < self.length:
+            raise ValueError(f"length = {self.length}; expected at most {len(tokens)} tokens")
+        return tokens
 
     def train(self, seed: int, step: int, n: int) -> Batch:
         rng = np.random.default_rng([seed, step])
         return self._at("train", rng.integers(0, len(self.tokens["train"]) - self.length + 1, n))
 
-    def held(self, split: str, n: int) -> Iterator[Batch]:
+    def eval_batches(self, split: str, n: int) -> Iterator[Batch]:
         there = len(self.tokens[check_split(split)]) // self.length
         which = np.linspace(0, there - 1, min(self.blocks, there)).astype(np.int64)
         for start in range(0, len(which), n):
@@ -121,11 +121,11 @@ class Pylib(Task):
     def score(self, logits: Float[Tensor, "B N v"], batch: Batch) -> Float[Tensor, "B"]:
         later = batch.labels[:, 1:]
         nats = F.cross_entropy(logits[:, :-1].transpose(1, 2).double(), later, reduction="none")
-        told = self.bytes.to(later.device)[later].sum(1).clamp_min(1)
-        return nats.sum(1) / np.log(2) / told
+        predicted = self.bytes.to(later.device)[later].sum(1).clamp_min(1)
+        return nats.sum(1) / np.log(2) / predicted
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         train, test = (
             np.sum([counts(text) for path, text in sources().items() if split_of(path) == split], 0)
             for split in ("train", "test")

@@ -25,9 +25,8 @@ class Recall(Drawn):
     … k7 k6 k3 [v3] k0 k1 k0 v2 k2 [v5] k4 v1 v4 k6 k7 v7 k1 [v7]
 
     Multi-query associative recall as Zoology draws it (Arora et al. 2023,
-    arxiv.org/abs/2312.04927), queries spread evenly. Levels: by the number of pairs. The
-    floor is 1 / keys, as there are as many values; whoever knows which values are there, but not
-    whose, gets 1 / P.
+    arxiv.org/abs/2312.04927), queries spread evenly. Levels: by the number of pairs.
+    Chance: 1 / keys, as there are as many values (1 / P for a guess among the values present).
     """
 
     name = "recall"
@@ -75,7 +74,7 @@ class Recall(Drawn):
         return f"k{i}" if i < self.keys else f"v{i - self.keys}"
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         return 1 / self.keys
 
     def example(self) -> str:
@@ -83,7 +82,7 @@ class Recall(Drawn):
         ids, due = one.inputs["input_ids"][0].tolist(), (one.labels[0] != IGNORED).tolist()
         word = [self.word(i) for i in ids]
         P = self.pairs[int(one.level[0])]
-        told = [f"[{w}]" if d else w for w, d in zip(word, due, strict=True)]
+        words = [f"[{w}]" if d else w for w, d in zip(word, due, strict=True)]
         return "\n".join(
-            fill(" ".join(part), 96) for part in (told[: 2 * P], ["…", *told[2 * P :]])
+            fill(" ".join(part), 96) for part in (words[: 2 * P], ["…", *words[2 * P :]])
         )

@@ -27,20 +27,20 @@ def rows(
 ) -> list[Row]:
     """All rows of a split, each with these columns."""
     if data_dir is None:
-        found = fetched(path, name, split)
+        table = fetched(path, name, split)
         where = f"{path}{f' ({name})' if name else ''}, {split}, row"
     else:
         file = Path(data_dir) / place(path, name) / f"{split}.jsonl"
-        found, where = json_rows(file), f"{file}, row"
-    for number, row in enumerate(found, 1):
+        table, where = json_rows(file), f"{file}, row"
+    for number, row in enumerate(table, 1):
         if missing := [column for column in columns if column not in row]:
             raise ValueError(
                 f"{where} {number} has no column {missing[0]!r}, only {', '.join(row)}; expected "
                 f"{', '.join(columns)}"
             )
-    if not found:
+    if not table:
         raise ValueError(f"{where}s: none; expected at least one")
-    return found
+    return table
 
 
 def labelled(

@@ -54,7 +54,7 @@ def wsc(row: Row) -> Iterator[Example]:
 class Subset(NamedTuple):
     columns: tuple[str, ...]
     read: Callable[[Row], Iterator[Example]]
-    said: tuple[str, ...] = NO_YES
+    class_names: tuple[str, ...] = NO_YES
     reports: tuple[str, ...] = ()
     length: int = 512
     label: str = "label"
@@ -102,16 +102,17 @@ class SuperGlue(TextClasses):
         self, subset: str = "boolq", tokenizer: str = "bytes", length: int | None = None,
         data_dir: str | None = None,
     ) -> None:  # fmt: skip
-        found = lookup("subset of SuperGLUE", subset, SUBSETS)
-        self.said, self.reports, self.num_labels = found.said, found.reports, len(found.said)
-        columns = tuple(dict.fromkeys((*found.columns, found.label)))
+        about = lookup("subset of SuperGLUE", subset, SUBSETS)
+        self.class_names, self.reports = about.class_names, about.reports
+        self.num_labels = len(self.class_names)
+        columns = tuple(dict.fromkeys((*about.columns, about.label)))
         name = "wsc.fixed" if subset == "wsc" else subset
         train = rows(HUB, name, "train", data_dir, columns)
-        test = labelled(HUB, name, data_dir, found.label, columns)
+        test = labelled(HUB, name, data_dir, about.label, columns)
         self.part(
-            [e for row in train for e in found.read(row)],
-            [e for row in test for e in found.read(row)],
-            tokenizer, found.length if length is None else length,
+            [e for row in train for e in about.read(row)],
+            [e for row in test for e in about.read(row)],
+            tokenizer, about.length if length is None else length,
         )  # fmt: skip
         for example in (e for part in self.examples.values() for e in part):
             if example.label not in range(self.num_labels):

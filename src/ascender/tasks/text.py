@@ -31,22 +31,22 @@ class Coder:
         self.tokenizer = _tokenizer(name, texts)
         t = self.tokenizer
         ends = [t.sep_token_id, t.eos_token_id, t.bos_token_id]
-        found = [end for end in ends if end is not None]
-        if not found:
+        known = [end for end in ends if end is not None]
+        if not known:
             raise ValueError(f"tokenizer {name!r} has neither a separator nor an end; expected one")
         if t.eos_token_id is None:
-            t.eos_token = t.convert_ids_to_tokens(found[0])
+            t.eos_token = t.convert_ids_to_tokens(known[0])
         if t.pad_token_id is None:
             t.pad_token = t.eos_token
-        self.sep, self.end, self.pad = found[0], t.eos_token_id, t.pad_token_id
+        self.sep, self.end, self.pad = known[0], t.eos_token_id, t.pad_token_id
 
     def __call__(self, texts: Sequence[str]) -> list[np.ndarray]:
         if self.raw:
             return [np.frombuffer(text.encode(errors="replace"), np.uint8) for text in texts]
         if not texts:
             return []
-        found = self.tokenizer(list(texts), add_special_tokens=False, verbose=False).input_ids
-        return [np.array(row, np.int64) for row in found]
+        ids = self.tokenizer(list(texts), add_special_tokens=False, verbose=False).input_ids
+        return [np.array(row, np.int64) for row in ids]
 
     def text(self, tokens: Sequence[int]) -> str:
         """Read back, up to the end."""
@@ -136,7 +136,7 @@ class TextClasses(Stored):
 
     levels = LEVELS
     recipe: ClassVar[dict[str, Any]] = {"steps": 1000, "batch": 32, "rate": 1e-3}
-    said: Mapping[int, str] | Sequence[str] = ()
+    class_names: Mapping[int, str] | Sequence[str] = ()
     reports: tuple[str, ...] = ()
 
     def part(
@@ -184,17 +184,21 @@ class TextClasses(Stored):
         return torch.tensor([example.label for example in some]).to(kind)
 
     def display(self, one: Batch) -> Display:
-        return Display(classes=[self.said[c] for c in range(self.num_labels)] if self.said else ())
+        return Display(
+            classes=[self.class_names[c] for c in range(self.num_labels)]
+            if self.class_names
+            else ()
+        )
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         return commonest(np.array([int(e.label) for e in self.examples["test"]]))
 
-    def summary(self, told: Sequence[Any], meant: Sequence[Any]) -> dict[str, float]:
-        return more(self.reports, told, meant)
+    def summary(self, predicted: Sequence[Any], target: Sequence[Any]) -> dict[str, float]:
+        return more(self.reports, predicted, target)
 
     def example(self) -> str:
         one = self.examples["train"][0]
         texts = "\n".join(text if len(text) <= 200 else text[:199] + "…" for text in one.texts)
-        label = self.said[int(one.label)] if self.said else f"{one.label:g}"
+        label = self.class_names[int(one.label)] if self.class_names else f"{one.label:g}"
         return f"{texts}\n→ {label}"

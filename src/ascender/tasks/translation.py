@@ -33,7 +33,7 @@ class Translation(Stored):
     missing, each gets a tenth carved from train, the same always, equal sources kept together.
     The score is the mean chrF of sentences (0 to 1) written greedily; beside it sacrebleu's
     corpus BLEU. Validation has the first `graded` pairs. Levels: tokens of the source against
-    `length`, as in text classification. Floor: the commonest target said to every source.
+    `length`, as in text classification. Chance: the commonest target for every source.
     """
 
     head = "seq2seq"
@@ -72,26 +72,30 @@ class Translation(Stored):
         sources = self.coder([pair.source for pair in some])
         targets = self.coder([pair.target for pair in some])
         ids, mask = padded([row[: self.length] for row in sources], self.coder.pad)
-        told = [np.append(row[: self.length - 1], self.coder.end) for row in targets]
+        wanted = [np.append(row[: self.length - 1], self.coder.end) for row in targets]
         level = torch.tensor([level_of(len(row), self.length) for row in sources])
-        later = [np.append(self.coder.end, row[:-1]) for row in told]  # what the decoder sees
+        later = [np.append(self.coder.end, row[:-1]) for row in wanted]  # what the decoder reads
         before = padded(later, self.coder.pad)[0]
         inputs = {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": before}
-        return Batch(inputs, padded(told, IGNORED)[0], level)
+        return Batch(inputs, padded(wanted, IGNORED)[0], level)
 
     def grade(self, model: Any, batch: Batch) -> Graded:
         loss = float(model(**self.inputs(batch), labels=batch.labels).loss)
         ids, mask = batch.inputs["input_ids"], batch.inputs["attention_mask"]
-        told = replies(model, ids, mask, self.coder, self.length)
-        meant = [self.coder.text([t for t in row if t != IGNORED]) for row in batch.labels.tolist()]
-        score = [chrf(a, b) for a, b in zip(meant, told, strict=True)]
-        return Graded(torch.tensor(score, dtype=torch.float64), batch.level, loss, told, meant)
+        predicted = replies(model, ids, mask, self.coder, self.length)
+        target = [
+            self.coder.text([t for t in row if t != IGNORED]) for row in batch.labels.tolist()
+        ]
+        score = [chrf(a, b) for a, b in zip(target, predicted, strict=True)]
+        return Graded(
+            torch.tensor(score, dtype=torch.float64), batch.level, loss, predicted, target
+        )
 
-    def summary(self, told: Sequence[Any], meant: Sequence[Any]) -> dict[str, float]:
-        return more(("bleu",), told, meant)
+    def summary(self, predicted: Sequence[Any], target: Sequence[Any]) -> dict[str, float]:
+        return more(("bleu",), predicted, target)
 
     @property
-    def floor(self) -> float:
+    def chance(self) -> float:
         guess = Counter(pair.target for pair in self.pairs["train"]).most_common(1)[0][0]
         return float(np.mean([chrf(pair.target, guess) for pair in self.pairs["test"]]))
 
@@ -103,16 +107,16 @@ class Translation(Stored):
 def _splits(folder: Path) -> dict[str, list[Pair]]:
     """Files where there are files, tenths of train where there are none."""
     train = _pairs(folder / "train.csv")
-    found = {
+    splits = {
         name: _pairs(folder / f"{name}.csv")
         for name in ("validation", "test")
         if (folder / f"{name}.csv").exists()
     }
-    missing = [name for name in ("validation", "test") if name not in found]
+    missing = [name for name in ("validation", "test") if name not in splits]
     where = carved((p.source for p in train), len(missing)) if missing else [0] * len(train)
     for part, name in enumerate(["train", *missing]):
-        found[name] = [pair for pair, at in zip(train, where, strict=True) if at == part]
-    return found
+        splits[name] = [pair for pair, at in zip(train, where, strict=True) if at == part]
+    return splits
 
 
 def _pairs(file: Path) -> list[Pair]:
@@ -120,7 +124,7 @@ def _pairs(file: Path) -> list[Pair]:
         raise FileNotFoundError(
             f"no file {file}; expected it there, a header source,target and a pair a row"
         )
-    found = []
+    pairs = []
     with file.open(encoding="utf-8", newline="") as lines:
         reader = csv.DictReader(lines)
         try:
@@ -128,12 +132,12 @@ def _pairs(file: Path) -> list[Pair]:
                 source, target = (row.get(name) or "" for name in ("source", "target"))
                 if not source.strip() or not target.strip():
                     raise ValueError("no source or no target")
-                found.append(Pair(source.strip(), target.strip()))
+                pairs.append(Pair(source.strip(), target.strip()))
         except (ValueError, csv.Error) as error:  # broken UTF-8 is a kind of ValueError
             raise ValueError(
                 f"{file}, line {reader.line_num} cannot be read ({error}); expected a header "
                 "source,target and both in every row"
             ) from None
-    if not found:
+    if not pairs:
         raise ValueError(f"{file} has no rows; expected at least one")
-    return found
+    return pairs

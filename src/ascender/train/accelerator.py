@@ -13,7 +13,7 @@ TRACKERS = {"tensorboard": "tensorboard", "trackio": "trackio", "wandb": "wandb"
 
 
 def check_tracker(track: str | None) -> None:
-    """A word that is known, and its package there."""
+    """ValueError for an unknown tracker, ModuleNotFoundError where its package is missing."""
     import importlib.util
 
     if track is None:
@@ -25,7 +25,7 @@ def check_tracker(track: str | None) -> None:
 
 
 def accelerator(run: Run, out: Path, track: str | None) -> Any:
-    """accelerate's, on the GPU where there is one."""
+    """accelerate's Accelerator, on the GPU where there is one."""
     try:
         from accelerate import Accelerator
         from accelerate.state import AcceleratorState
@@ -35,22 +35,22 @@ def accelerator(run: Run, out: Path, track: str | None) -> Any:
             f'training needs {missing.name}; expected: pip install "ascender-attention[train]"'
         ) from None
     AcceleratorState._reset_state()  # a run before this one may have had another precision
-    # A rule that is not in yet has no gradient.
+    # A rule that has not started yet has no gradient.
     unused = DistributedDataParallelKwargs(find_unused_parameters=True)
-    made = Accelerator(
+    group = Accelerator(
         mixed_precision=run.precision, cpu=not torch.cuda.is_available(),
         kwargs_handlers=[unused], log_with=track, project_dir=str(out),
     )  # fmt: skip
-    share = made.num_processes * run.accumulate
+    share = group.num_processes * run.accumulate
     if run.batch % share:
         raise ValueError(
-            f"batch = {run.batch} for {made.num_processes} processes and accumulate = "
+            f"batch = {run.batch} for {group.num_processes} processes and accumulate = "
             f"{run.accumulate}; expected a multiple of {share}"
         )
-    return made
+    return group
 
 
-def announce(made: Any, run: Run) -> None:
-    """To the trackers, what this run is."""
+def announce(accelerator: Any, run: Run) -> None:
+    """Start the trackers with the run's name."""
     named = {"key": run.key, "task": run.task, "variant": run.variant, "seed": run.seed}
-    made.init_trackers("ascender", config=named)
+    accelerator.init_trackers("ascender", config=named)

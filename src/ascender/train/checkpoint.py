@@ -1,12 +1,12 @@
-"""Checkpoints: whole or not there, safetensors and JSON only.
+"""Checkpoints, written atomically; safetensors and JSON only.
 
     OUT/checkpoints/step-00000500/model.safetensors       weights (and buffers that are saved)
                                  /state.safetensors       AdamW's moments, the best weights so far,
                                                           random states of every process
                                  /state.json              step, AdamW's counts, λ's schedule, …
 
-A checkpoint is written under a temporary name, flushed to the disk and renamed; only then are
-those older than the one before it removed. So kill −9 at any moment leaves at least the last one.
+A checkpoint is written under a temporary name, flushed to disk and renamed; only then are older
+ones removed, all but the last two. So kill −9 at any moment leaves at least one.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ FOLDER, KEPT = "checkpoints", 2
 WEIGHTS, STATE, SHEET = "model.safetensors", "state.safetensors", "state.json"
 
 
-class Broken(ValueError):
+class CheckpointError(ValueError):
     """A checkpoint that cannot be read."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a run goes on from: `sheet` is JSON, the rest tensors by name."""
+    """What a run continues from: `sheet` is JSON, the rest tensors by name."""
 
     weights: Mapping[str, Tensor]
     state: Mapping[str, Tensor]
@@ -42,7 +42,7 @@ class Checkpoint:
 
 
 def save(out: Path, step: int, checkpoint: Checkpoint) -> Path:
-    """Write it whole, then let go of those before the last two."""
+    """Write it atomically, then delete all but the last two."""
     folder = out / FOLDER
     place = folder / f"step-{step:08d}"
     half = beside(place)
@@ -62,55 +62,57 @@ def save(out: Path, step: int, checkpoint: Checkpoint) -> Path:
         flush(folder)
     finally:
         shutil.rmtree(half, ignore_errors=True)
-    for old in found(out)[:-KEPT]:
+    for old in saved(out)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return place
 
 
-def found(out: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first; those that were being written are not among them."""
+def saved(out: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first; unfinished ones are not among them."""
     return sorted((out / FOLDER).glob("step-*"))
 
 
 def load(place: Path, **fields: Kind) -> Checkpoint:
-    """Read one, whose sheet has these fields; what is half there or damaged is an error that names
-    it."""
+    """Read a checkpoint whose sheet has these fields; a missing or damaged file is an error that
+    names it."""
     expected = f"a checkpoint: {WEIGHTS}, {STATE}, {SHEET}"
     try:
         sheet = read_json(place / SHEET, expected, **fields)
         weights, state = (read_tensors(place / name, expected) for name in (WEIGHTS, STATE))
     except (OSError, ValueError) as error:
-        raise Broken(str(error)) from None
+        raise CheckpointError(str(error)) from None
     return Checkpoint(weights, state, sheet)
 
 
 def latest(out: Path, say: Any = print, **fields: Kind) -> Checkpoint | None:
-    """The newest that can be read, or None. One that cannot is said and passed over."""
-    for place in reversed(found(out)):
+    """The newest readable checkpoint, or None. A damaged one is reported and skipped."""
+    for place in reversed(saved(out)):
         try:
             return load(place, **fields)
-        except Broken as error:
-            say(f"{error}; going back to the one before")
+        except CheckpointError as error:
+            say(f"{error}; using the one before")
     return None
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The weights, each once where they are tied, away from the model's own memory."""
-    seen: dict[int, str] = {}
+    """A copy of the weights, tied ones once."""
+    first: dict[int, str] = {}
     kept = {}
     for name, t in model.state_dict().items():
-        if seen.setdefault(t.data_ptr() if t.numel() else id(t), name) == name:
+        if first.setdefault(t.data_ptr() if t.numel() else id(t), name) == name:
             kept[name] = t.detach().cpu().contiguous().clone()
     return kept
 
 
 def fill(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Put weights back; tied ones come along."""
+    """Load weights; tied ones follow."""
     missing, unknown = model.load_state_dict(weights, strict=False)
     own = weights_of(model)
     lost = [name for name in missing if name in own]
     if lost or unknown:
-        raise Broken(f"weights do not fit: missing {lost[:3]}, unknown {list(unknown)[:3]}")
+        raise CheckpointError(
+            f"weights do not fit: missing {lost[:3]}, unknown {list(unknown)[:3]}"
+        )
 
 
 def moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

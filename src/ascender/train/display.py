@@ -40,7 +40,7 @@ class News:
         return "  ".join(parts)
 
 
-class Display:
+class TrainingDisplay:
     """Where news go: this one shows nothing."""
 
     def show(self, news: News, whole: bool = False) -> None:
@@ -50,7 +50,7 @@ class Display:
         """A note."""
 
 
-class Lines(Display):
+class Lines(TrainingDisplay):
     """Plain lines, where there is no terminal."""
 
     def __init__(self, echo: Any) -> None:
@@ -64,7 +64,7 @@ class Lines(Display):
         self.echo(text)
 
 
-class Live(Display):
+class Live(TrainingDisplay):
     """A panel that moves: bar, numbers, ω of each rule."""
 
     def __init__(self, live: Any, title: str) -> None:
@@ -106,7 +106,7 @@ def panel(news: News, title: str) -> Any:
 
 
 @contextmanager
-def display(title: str, echo: Any) -> Iterator[Display]:
+def display(title: str, echo: Any) -> Iterator[TrainingDisplay]:
     """Live on a terminal (stderr), lines otherwise."""
     from rich.console import Console
 

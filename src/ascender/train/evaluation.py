@@ -27,7 +27,7 @@ class Evaluation:
 
 
 def evaluate(
-    model: Any, made: Task, split: str, n: int, rank: int = 0, world: int = 1
+    model: Any, task: Task, split: str, n: int, rank: int = 0, world: int = 1
 ) -> Evaluation:
     """All examples of a split, n at a time. In a group every process takes its share, and all
     get the whole."""
@@ -36,33 +36,34 @@ def evaluate(
     device = next(model.parameters()).device
     graded: list[tuple[int, Graded]] = []
     with torch.no_grad():
-        for i, batch in enumerate(made.held(split, n)):
+        for i, batch in enumerate(task.eval_batches(split, n)):
             if i % world == rank:
-                graded.append((i, made.grade(model, batch.to(device))))
+                graded.append((i, task.grade(model, batch.to(device))))
     model.train(was)
     if world > 1:
         from accelerate.utils import gather_object
 
         graded = gather_object(graded)
-    return _joined(made, [one for _, one in sorted(graded, key=lambda pair: pair[0])])
+    return _joined(task, [one for _, one in sorted(graded, key=lambda pair: pair[0])])
 
 
-def _joined(made: Task, graded: list[Graded]) -> Evaluation:
+def _joined(task: Task, graded: list[Graded]) -> Evaluation:
     if not graded:
-        raise ValueError(f"task {made.name} has no held-out examples; expected at least one")
+        raise ValueError(f"task {task.name} has no held-out examples; expected at least one")
     score = torch.cat([g.score.double().cpu() for g in graded])
     level = torch.cat([g.level.cpu() for g in graded])
     sizes = torch.tensor([float(len(g.score)) for g in graded])
     losses = torch.tensor([g.loss for g in graded])
     levels = {
         name: float(score[level == i].mean())
-        for i, name in enumerate(made.levels)
+        for i, name in enumerate(task.levels)
         if bool((level == i).any())
     }
-    told = [x for g in graded for x in g.told]
-    meant = [x for g in graded for x in g.meant]
+    predicted = [x for g in graded for x in g.predicted]
+    target = [x for g in graded for x in g.target]
     return Evaluation(
-        made.metric, float(score.mean()), float((losses * sizes).sum() / sizes.sum()),
-        levels if len(made.levels) > 1 else {}, made.summary(told, meant) if told else {},
+        task.metric, float(score.mean()), float((losses * sizes).sum() / sizes.sum()),
+        levels if len(task.levels) > 1 else {},
+        task.summary(predicted, target) if predicted else {},
         [round(x, 6) for x in score.tolist()],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The folder of a run: who may use it, and what is put there whole."""
+"""The folder of a run: claimed by one run, written atomically."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class RunFolderInUse(ValueError):
 
 
 def claim(run: Run, out: Path, resume: bool) -> dict[str, Any] | None:
-    """The record of a run that is finished. A folder with another run in it, or with this one
-    begun and no word of resuming, is refused."""
+    """The record of a finished run, else None. A folder that holds another run, or this one
+    unfinished and without `resume`, is an error."""
     sheet = out / RUN
     if not sheet.exists():
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -40,19 +40,19 @@ def claim(run: Run, out: Path, resume: bool) -> dict[str, Any] | None:
         raise RunFolderInUse(f"{out} holds another run: {differ}; expected a new folder")
     if (out / RECORD).exists():
         return read_record(out / RECORD)
-    if not resume and checkpoint.found(out):
-        raise RunFolderInUse(f"{out} holds this run, begun but not finished; expected --resume")
+    if not resume and checkpoint.saved(out):
+        raise RunFolderInUse(f"{out} holds this run, unfinished; expected --resume")
     return None
 
 
 def plain(run: Run) -> dict[str, Any]:
     """A run as JSON has it."""
-    found: dict[str, Any] = json.loads(json.dumps(asdict(run)))
-    return found
+    fields: dict[str, Any] = json.loads(json.dumps(asdict(run)))
+    return fields
 
 
 def cut_metrics(out: Path, step: int) -> None:
-    """The log up to a step; steps that will be taken again are taken out."""
+    """Cut the log after a step: the steps behind it will be repeated."""
     path, kept = out / METRICS, []
     for line in path.read_bytes().split(b"\n") if path.exists() else []:
         try:
@@ -64,8 +64,8 @@ def cut_metrics(out: Path, step: int) -> None:
     write(path, b"".join(kept))
 
 
-def keep_model(out: Path, model: Any, made: Task) -> None:
-    """As from_pretrained reads it, with the task's tokenizer where it has one."""
+def keep_model(out: Path, model: Any, task: Task) -> None:
+    """Save as from_pretrained reads it, with the task's tokenizer where it has one."""
     from transformers.utils import logging
 
     place = out / MODEL
@@ -78,8 +78,8 @@ def keep_model(out: Path, model: Any, made: Task) -> None:
     try:
         with writing_tensors(place):
             model.save_pretrained(half)
-        if made.tokenizer is not None:
-            made.tokenizer.save_pretrained(half)
+        if task.tokenizer is not None:
+            task.tokenizer.save_pretrained(half)
         for path in half.iterdir():
             flush(path)
         shutil.rmtree(place, ignore_errors=True)

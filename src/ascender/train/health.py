@@ -1,4 +1,4 @@
-"""When a run falls ill: which layer it was."""
+"""Detect a diverging loss, NaN or infinity, and name the layer where it began."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class TrainingDiverged(RuntimeError):
     """NaN, infinity, or a loss that runs away."""
 
 
-class Watch:
-    """Looks at every step's loss.
+class LossMonitor:
+    """Checks the loss of every step.
 
-    >>> watch = Watch()
-    >>> watch.look(3, float("nan"))
+    >>> monitor = LossMonitor()
+    >>> monitor.check(3, float("nan"))
     'the loss is nan'
     """
 
@@ -29,8 +29,8 @@ class Watch:
         self.first: list[float] = []
         self.last: deque[float] = deque(maxlen=WINDOW)
 
-    def look(self, step: int, loss: float) -> str | None:
-        """What is wrong, or None."""
+    def check(self, step: int, loss: float) -> str | None:
+        """A description of the problem, or None."""
         if not math.isfinite(loss):
             return f"the loss is {loss}"
         if len(self.first) < WINDOW:
@@ -54,14 +54,14 @@ class Watch:
 def culprit(model: nn.Module, call: Callable[[], Any]) -> str:
     """The first module in a forward pass that gives NaN or infinity; else the first parameter
     that is so itself, or whose gradient is."""
-    found: list[str] = []
+    first: list[str] = []
 
     def hook(name: str) -> Callable[..., None]:
-        def look(_: nn.Module, __: Any, out: Any) -> None:
-            if not found and any(not bool(t.isfinite().all()) for t in _floats(out)):
-                found.append(f"the output of {name}")
+        def check(_: nn.Module, __: Any, out: Any) -> None:
+            if not first and any(not bool(t.isfinite().all()) for t in _floats(out)):
+                first.append(f"the output of {name}")
 
-        return look
+        return check
 
     for name, p in model.named_parameters():
         if not bool(p.isfinite().all()):
@@ -73,8 +73,8 @@ def culprit(model: nn.Module, call: Callable[[], Any]) -> str:
     finally:
         for handle in handles:
             handle.remove()
-    if found:
-        return found[0]
+    if first:
+        return first[0]
     for name, p in model.named_parameters():
         if p.grad is not None and not bool(p.grad.isfinite().all()):
             return f"the gradient of {name}"

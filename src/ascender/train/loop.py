@@ -1,4 +1,4 @@
-"""Training: one task, one variant, one seed; stopped and resumed as if it had not been.
+"""Training: one task, one variant, one seed. A resumed run equals an uninterrupted one.
 
     OUT/run.json          the run, as a value
     OUT/metrics.jsonl     a row a step, more at every validation (with limits: by layer and head)
@@ -6,8 +6,8 @@
     OUT/model/            the best by validation, as from_pretrained reads it
     OUT/record.json       everything a table or a figure needs, written last
 
-Step t of a run is a function of the weights before it and of (seed, t): batch, dropout, learning
-rate and λ. So nothing else has to be stored to go on.
+Step t is a function of the weights before it and of (seed, t): batch, dropout, learning rate and
+λ. So nothing else has to be stored to resume.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from ascender.measure import memory
 from ascender.tasks import Batch, Task
 from ascender.train import checkpoint, record
 from ascender.train.accelerator import accelerator, announce, check_tracker
-from ascender.train.display import Display, News
+from ascender.train.display import News, TrainingDisplay
 from ascender.train.evaluation import Evaluation, evaluate
 from ascender.train.folder import METRICS, RECORD, RUN, claim, cut_metrics, keep_model, plain
-from ascender.train.health import TrainingDiverged, Watch, culprit
+from ascender.train.health import LossMonitor, TrainingDiverged, culprit
 from ascender.train.memory_estimate import check_room
 from ascender.train.run import Run
 
-# Where a run stands, beside its tensors, λ's schedule and the watch over its loss.
-STANDS: dict[str, Kind] = {
+# The state of a run beside its tensors, the schedule of λ and the loss monitor.
+STATE: dict[str, Kind] = {
     "step": int, "read": int, "seconds": NUMBER, "drawing": NUMBER, "judging": NUMBER,
     "best": (*NUMBER, type(None)), "best_step": int, "best_lam": dict, "stale": int, "curve": list,
 }  # fmt: skip
@@ -48,24 +48,24 @@ Measure = Callable[[Any, Task], dict[str, Any]]
 
 
 class Stopped(Exception):
-    """Training was asked to stop and can go on from its last checkpoint."""
+    """Training was asked to stop; it can resume from its last checkpoint."""
 
 
 def train(
     run: Run, out: Path, *, resume: bool = False, data_dir: str | None = None,
-    show: Display | None = None, save_every: int | None = None, track: str | None = None,
+    show: TrainingDisplay | None = None, save_every: int | None = None, track: str | None = None,
     stopping: Callable[[], bool] = lambda: False, measure: Measure | None = None,
     limits: Thresholds | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Train it and return its record; one that is finished is only read. `measure` looks at the
-    trained model and fills the record's "insight"; `limits` (when to warn) logs how far every head
-    spreads at each validation."""
+    """Train a run and return its record; the record of a finished run is only read. `measure` fills
+    the record's "insight" from the trained model; `limits` (thresholds of warnings) logs entropy
+    and support of every head at each validation."""
     check_tracker(track)
     done = claim(run, out, resume)
     if done is not None:
-        (show or Display()).say(f"{out} is finished; nothing to do")
+        (show or TrainingDisplay()).say(f"{out} is finished; nothing to do")
         return done
-    trainer = Trainer(run, out, data_dir, show or Display(), track)
+    trainer = Trainer(run, out, data_dir, show or TrainingDisplay(), track)
     trainer.measure, trainer.limits = measure, limits
     trainer.try_once()
     trainer.open(resume)
@@ -73,7 +73,7 @@ def train(
 
 
 def rate(run: Run, step: int) -> float:
-    """Up in a line over the warm-up, down in a cosine to 0."""
+    """Linear warm-up, then cosine decay to 0."""
     warm = max(1, round(run.warmup * run.steps)) if run.warmup else 0
     if step < warm:
         return run.rate * (step + 1) / warm
@@ -87,13 +87,13 @@ def _drawn(*numbers: int) -> int:
 
 
 class Trainer:
-    """A run under way."""
+    """A run in progress."""
 
     measure: Measure | None = None
     limits: Thresholds | None = None
 
     def __init__(
-        self, run: Run, out: Path, data_dir: str | None, show: Display, track: str | None
+        self, run: Run, out: Path, data_dir: str | None, show: TrainingDisplay, track: str | None
     ) -> None:
         self.run, self.out, self.show = run, out, show
         self.accelerator, self.tracked = accelerator(run, out, track), track is not None
@@ -102,7 +102,7 @@ class Trainer:
         check_room(run, self.task, self.accelerator.device)
         self.plain = run.make_model(self.task)  # the model itself, whatever wraps it
         self.parameters = sum(p.numel() for p in self.plain.parameters())
-        self.schedule, self.watch = run.make_schedule(), Watch()
+        self.schedule, self.monitor = run.make_schedule(), LossMonitor()
         self.weights = self.plain.loss_weights
         decays = [p for p in self.plain.parameters() if p.ndim >= 2]
         rest = [p for p in self.plain.parameters() if p.ndim < 2]
@@ -123,7 +123,7 @@ class Trainer:
     # --- before
 
     def try_once(self) -> None:
-        """Two examples through the model: what does not fit says so before anything is written."""
+        """Two examples through the model: a misfit is an error before anything is written."""
         self.schedule.apply(self.plain, self.run.steps, self.run.steps)
         batch = self.task.train(self.run.seed, 0, self.run.batch)[:2]
         self.plain.loss_weights = LossWeights()
@@ -134,7 +134,7 @@ class Trainer:
             task_head_metrics(self.plain, self.task)
 
     def open(self, resume: bool) -> None:
-        """The folder, and where the run stands in it."""
+        """Prepare the folder; with `resume`, continue from its last checkpoint."""
         if self.main:
             sheet = {"key": self.run.key, "run": plain(self.run)}
             write(self.out / RUN, json.dumps(sheet, indent=1))
@@ -144,7 +144,7 @@ class Trainer:
         saved = self._latest() if resume else None
         if saved is not None:
             self._restore(saved)
-            self.show.say(f"going on from step {self.step}")
+            self.show.say(f"resuming from step {self.step}")
         if self.main:
             cut_metrics(self.out, self.step)
         self.accelerator.wait_for_everyone()
@@ -200,20 +200,20 @@ class Trainer:
                 total += loss.detach()
                 self.accelerator.backward(loss * self.world)  # a group takes the mean
         mean = float(self.accelerator.reduce(total, "sum"))
-        wrong = self.watch.look(t, mean)
+        wrong = self.monitor.check(t, mean)
         norm = self.accelerator.clip_grad_norm_(self.plain.parameters(), run.clip or math.inf)
         if wrong is None and run.precision != "fp16" and not math.isfinite(float(norm)):
             wrong = f"the gradient's norm is {float(norm)}"
         if wrong is not None:
-            self._ill(wrong, pieces[-1], items)
+            self._diverged(wrong, pieces[-1], items)
         self.optimizer.step()
         self.optimizer.zero_grad()
         return {"step": t + 1, "loss": mean, "rate": rate(run, t), "lam": self.lam}
 
     def _loss(self, piece: Batch, items: int) -> torch.Tensor:
         inputs = self.task.inputs(piece)
-        found = self.model(**inputs, labels=piece.labels, num_items_in_batch=items)
-        loss: torch.Tensor = found.loss
+        output = self.model(**inputs, labels=piece.labels, num_items_in_batch=items)
+        loss: torch.Tensor = output.loss
         return loss
 
     def _together(self, last: bool) -> Any:
@@ -226,25 +226,25 @@ class Trainer:
         flag = torch.tensor(float(stop), device=self.accelerator.device)
         return bool(self.accelerator.reduce(flag, "sum") > 0)
 
-    def _ill(self, wrong: str, piece: Batch, items: int) -> None:
+    def _diverged(self, wrong: str, piece: Batch, items: int) -> None:
         where = culprit(self.plain, lambda: self._loss(piece, items))
-        good = checkpoint.found(self.out)
+        good = checkpoint.saved(self.out)
         then = f"last good checkpoint {good[-1]}" if good else "no checkpoint yet"
         raise TrainingDiverged(f"step {self.step + 1}: {wrong}; first in {where}; {then}")
 
     def _validate(self) -> dict[str, Any]:
-        found = self.evaluate("validation")
+        result = self.evaluate("validation")
         better = self.best is None or (
-            found.value > self.best if self.task.higher else found.value < self.best
+            result.value > self.best if self.task.higher else result.value < self.best
         )
         if isinstance(self.schedule, Adaptive):
-            self.schedule.report(found.loss, self.step, self.run.steps)
+            self.schedule.report(result.loss, self.step, self.run.steps)
         if better:
-            self.best, self.best_step, self.stale = found.value, self.step, 0
+            self.best, self.best_step, self.stale = result.value, self.step, 0
             self.best_weights, self.best_lam = checkpoint.weights_of(self.plain), self.lam
         else:
             self.stale += 1
-        row = {"validation": found.row(), "omega": record.omegas(self.plain)}
+        row = {"validation": result.row(), "omega": record.omegas(self.plain)}
         self.curve.append({"step": self.step, **row["validation"], "omega": row["omega"]})
         if self.limits is not None and self.main:
             row["limits"] = task_head_metrics(self.plain, self.task)
@@ -287,16 +287,16 @@ class Trainer:
         if self.main:
             state = checkpoint.moments(self.adam)
             state |= {f"best.{name}": t for name, t in self.best_weights.items()}
-            sheet = {name: getattr(self, name) for name in STANDS}
+            sheet = {name: getattr(self, name) for name in STATE}
             sheet |= {
-                "watch": self.watch.state(), "schedule": self.schedule.state_dict(),
+                "watch": self.monitor.state(), "schedule": self.schedule.state_dict(),
                 "scaler": self._scaler().state_dict() if self._scaler() else None,
             }  # fmt: skip
             saved = checkpoint.Checkpoint(checkpoint.weights_of(self.plain), state, sheet)
             try:
                 checkpoint.save(self.out, self.step, saved)
             except OSError as error:
-                before = checkpoint.found(self.out)
+                before = checkpoint.saved(self.out)
                 kept = f"{before[-1]} is as it was" if before else "nothing was there before"
                 raise OSError(
                     f"cannot write the checkpoint of step {self.step} into {self.out}: {error}; "
@@ -305,7 +305,7 @@ class Trainer:
         self.accelerator.wait_for_everyone()
 
     def _latest(self) -> checkpoint.Checkpoint | None:
-        return checkpoint.latest(self.out, self.show.say, watch=dict, schedule=dict, **STANDS)
+        return checkpoint.latest(self.out, self.show.say, watch=dict, schedule=dict, **STATE)
 
     def _restore(self, saved: checkpoint.Checkpoint) -> None:
         sheet = saved.sheet
@@ -313,9 +313,9 @@ class Trainer:
         checkpoint.put_back(self.adam, saved.state)
         best = {n.removeprefix("best."): t for n, t in saved.state.items() if n.startswith("best.")}
         self.best_weights = best
-        for name in STANDS:
+        for name in STATE:
             setattr(self, name, sheet[name])
-        self.watch.restore(sheet["watch"])
+        self.monitor.restore(sheet["watch"])
         self.schedule.load_state_dict(sheet["schedule"])
         if self._scaler() and sheet.get("scaler"):
             self._scaler().load_state_dict(sheet["scaler"])
@@ -332,9 +332,9 @@ class Trainer:
             checkpoint.fill(self.plain, self.best_weights)
         set_lam(self.plain, self.best_lam)
         test = self.evaluate("test")
-        made: dict[str, Any] = {
+        result: dict[str, Any] = {
             "key": run.key, "run": plain(run),
-            "metric": self.task.metric, "higher": self.task.higher, "floor": self.task.floor,
+            "metric": self.task.metric, "higher": self.task.higher, "chance": self.task.chance,
             "test": {**test.row(), "n": len(test.scores), "scores": test.scores},
             "validation": self.best, "best_step": self.best_step, "steps": self.step,
             "stopped_early": self.step < run.steps, "curve": self.curve,
@@ -348,13 +348,13 @@ class Trainer:
         }  # fmt: skip
         if self.main:
             if self.measure is not None:
-                made["insight"] = self.measure(self.plain, self.task)
+                result["insight"] = self.measure(self.plain, self.task)
             keep_model(self.out, self.plain, self.task)
-            write(self.out / RECORD, json.dumps(made, ensure_ascii=False))
+            write(self.out / RECORD, json.dumps(result, ensure_ascii=False))
         if self.tracked:
             self.accelerator.end_training()
         self.accelerator.wait_for_everyone()
-        return made
+        return result
 
     def _peak(self) -> float:
         if self.accelerator.device.type == "cuda":

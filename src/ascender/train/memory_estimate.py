@@ -1,4 +1,4 @@
-"""Whether a run fits into memory, seen from its sizes before anything is built.
+"""Whether a run fits into memory, estimated from its sizes before anything is built.
 
 P ≥ 12 · layers · hidden²          4 of attention, 8 of the gated layers; of an encoder–decoder
                                    as much again
@@ -15,17 +15,17 @@ from ascender.tasks import Task
 from ascender.train.run import Run
 
 
-def least(run: Run, made: Task) -> tuple[int, int]:
+def least(run: Run, task: Task) -> tuple[int, int]:
     """(parameters, bytes) that training takes at the very least."""
-    layers = run.layers * (2 if made.head == "seq2seq" else 1)
+    layers = run.layers * (2 if task.head == "seq2seq" else 1)
     parameters = 12 * layers * run.hidden**2
-    tokens = run.batch // run.accumulate * made.length
+    tokens = run.batch // run.accumulate * task.length
     return parameters, 16 * parameters + 4 * tokens * run.hidden
 
 
-def check_room(run: Run, made: Task, device: torch.device) -> None:
+def check_room(run: Run, task: Task, device: torch.device) -> None:
     """ValueError where it cannot fit: building such a model would take forever, or all memory."""
-    parameters, needed = least(run, made)
+    parameters, needed = least(run, task)
     on_gpu = device.type == "cuda"
     free = torch.cuda.mem_get_info(device)[0] if on_gpu else memory.available()
     if needed > free:

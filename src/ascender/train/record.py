@@ -1,4 +1,4 @@
-"""The record of a run: what it was, where it ran, what came out."""
+"""The record of a run: its settings, where it ran, its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ascender.nn.slot import Attention
 
 # What reports and comparisons read of a record; there may be more.
 FIELDS: dict[str, Kind] = {
-    "key": str, "run": dict, "metric": str, "higher": bool, "floor": NUMBER, "test": dict,
+    "key": str, "run": dict, "metric": str, "higher": bool, "chance": NUMBER, "test": dict,
     "validation": (*NUMBER, type(None)), "best_step": int, "steps": int, "curve": list,
     "parameters": int, "attention_flops_an_example": NUMBER, "seconds": NUMBER, "tokens": int,
     "tokens_a_second": NUMBER, "data_share": NUMBER, "peak_memory_mb": NUMBER,
@@ -32,41 +32,43 @@ PACKAGES = ("ascender-attention", "torch", "numpy", "transformers", "accelerate"
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """A record.json; what it lacks is an error that names it."""
+    """A record.json; a missing field is an error that names it."""
     return checked_record(read_json(path, EXPECTED), path)
 
 
-def checked_record(found: Any, path: Path | str) -> dict[str, Any]:
-    """One from a file."""
-    checked(found, path, EXPECTED, **FIELDS)
-    checked(found["run"], f"{path}, run", EXPECTED, **OF_RUN)
-    checked(found["test"], f"{path}, test", EXPECTED, **OF_TEST)
-    for i, point in enumerate(found["curve"]):
+def checked_record(record: Any, path: Path | str) -> dict[str, Any]:
+    """A record from a file; its fields are checked."""
+    if isinstance(record, dict) and "floor" in record:  # the name of `chance` before 0.2
+        record = {"chance" if name == "floor" else name: x for name, x in record.items()}
+    checked(record, path, EXPECTED, **FIELDS)
+    checked(record["run"], f"{path}, run", EXPECTED, **OF_RUN)
+    checked(record["test"], f"{path}, test", EXPECTED, **OF_TEST)
+    for i, point in enumerate(record["curve"]):
         checked(point, f"{path}, curve {i}", EXPECTED, step=int, value=NUMBER, omega=dict)
-    return dict(found)
+    return dict(record)
 
 
 def versions() -> dict[str, str]:
     """Of Python and of what the numbers come from."""
-    found = {"python": platform.python_version()}
+    packages = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            packages[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            packages[name] = "not installed"
+    return packages
 
 
 def hardware(device: torch.device) -> dict[str, Any]:
-    """What it ran on; no names of machines."""
+    """What it ran on, without host names."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    found: dict[str, Any] = {
+    about: dict[str, Any] = {
         "machine": platform.machine(), "system": platform.system(), "cores": cores,
         "threads": torch.get_num_threads(), "device": device.type,
     }  # fmt: skip
     if device.type == "cuda":
-        found["gpu"] = torch.cuda.get_device_name(device)
-    return found
+        about["gpu"] = torch.cuda.get_device_name(device)
+    return about
 
 
 def attentions(model: nn.Module) -> list[Attention]:
@@ -88,7 +90,7 @@ def _plain(t: Tensor) -> list[float]:
 
 def attention_flops(model: nn.Module, inputs: Mapping[str, Tensor]) -> int:
     """Products inside the attentions in one forward pass over the inputs, projections included
-    (bench.flops.count says what counts)."""
+    (measure.flops.count says what counts)."""
     calls: list[tuple[Attention, tuple[Any, ...], dict[str, Any]]] = []
 
     def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A run is a value: everything that its numbers depend on, and the key that names it."""
+"""A run as a value: everything that its results depend on, and a hash of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cache, cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ from ascender.hf import (
 )
 from ascender.nn.baselines import attention_kind
 from ascender.tasks import Task, kind_of, task
+from ascender.train.settings import Settings
 from ascender.train.variants import variant
 
 HEADS = {
@@ -39,45 +40,9 @@ PRECISIONS = ("no", "bf16", "fp16")
 
 
 @dataclass(frozen=True)
-class Run:
-    """A task, a variant, a seed, and the recipe.
-
-    options            of the task
-    hidden, layers, heads                the model's size
-    dropout, smoothing                   while training
-    steps, batch, rate, decay, clip      AdamW
-    warmup             a fraction of the steps; then a cosine down to 0
-    accumulate         pieces that a batch is taken in
-    checkpointing      of activations: less memory, more time
-    precision          no, bf16, fp16 (mixed)
-    schedule           of λ: default, constant, adaptive
-    losses             weights of the auxiliary losses, such as {"coh": 0.1}
-    every              steps between validations
-    patience           validations without a new best before it stops early; 0: never
-    """
-
-    task: str
-    variant: str = "ascender"
-    seed: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
-    hidden: int = 64
-    layers: int = 2
-    heads: int = 4
-    dropout: float = 0.0
-    smoothing: float = 0.0
-    steps: int = 1000
-    batch: int = 64
-    rate: float = 1e-3
-    warmup: float = 0.05
-    decay: float = 0.01
-    clip: float = 1.0
-    accumulate: int = 1
-    checkpointing: bool = False
-    precision: str = "no"
-    schedule: str = "default"
-    losses: Mapping[str, float] = field(default_factory=dict)
-    every: int = 100
-    patience: int = 0
+class Run(Settings):
+    """One training run as a value: checked settings, their hash, and the task, model and schedule
+    that they describe."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "accumulate", "every", "hidden", "layers", "heads"):
@@ -102,9 +67,10 @@ class Run:
             raise ValueError(f"variant {self.variant!r}: {wrong}")
 
     @classmethod
-    def of(cls, task: str, **given: Any) -> Run:
-        """What is not given is the task's recipe, then the usual. The task and the variant may be
-        of your own, by module:Class."""
+    def of(cls, task: str, *, size: str | None = None, **given: Any) -> Run:
+        """Omitted settings (or None) use the task's defaults, then those of `Settings`. `size`: a
+        preset for hidden, layers and heads where they are not given. The task and the variant may
+        be your own classes, by module:Class."""
         for name in (task, str(given.get("variant") or "").split("+")[0]):
             if is_code(name):
                 import_code(name)
@@ -115,14 +81,15 @@ class Run:
                     f"a run has no field {name!r}{nearest(name, known)}; expected one of "
                     f"{', '.join(known)}"
                 )
-        said = {name: value for name, value in given.items() if value is not None}
-        return cls(task=task, **{**kind_of(task).recipe, **said})
+        given = {name: value for name, value in given.items() if value is not None}
+        preset = {} if size is None else cls.size(size)
+        return cls(task=task, **{**kind_of(task).recipe, **preset, **given})
 
     @classmethod
     def size(cls, name: str) -> dict[str, int]:
         """hidden, layers and heads of a preset: tiny, small, medium, large."""
-        found = lookup("size", name, PRESETS)
-        return dict(zip(("hidden", "layers", "heads"), (found[n] for n in SIZES), strict=True))
+        preset = lookup("size", name, PRESETS)
+        return dict(zip(("hidden", "layers", "heads"), (preset[n] for n in SIZES), strict=True))
 
     @cached_property
     def key(self) -> str:
@@ -140,21 +107,21 @@ class Run:
         where = {"data_dir": data_dir} if files and data_dir is not None else {}
         return task(self.task, **self.options, **where)
 
-    def config(self, made: Task) -> AscenderConfig:
+    def config(self, task: Task) -> AscenderConfig:
         """The model's: the same for every variant but for the slot."""
         return AscenderConfig(
             **_sizes(self.hidden, self.layers, self.heads),
             dropout=self.dropout, label_smoothing=self.smoothing,
             initializer_range=(3 * self.hidden) ** -0.5,  # torch's own; 0.02 at a width of 1024
-            is_encoder_decoder=made.head == "seq2seq",
+            is_encoder_decoder=task.head == "seq2seq",
             **{f"{rule}_loss": float(weight) for rule, weight in self.losses.items()},
-            **variant(self.variant).fields(made.position, self.layers, self.heads), **made.fields(),
+            **variant(self.variant).fields(task.position, self.layers, self.heads), **task.fields(),
         )  # fmt: skip
 
-    def make_model(self, made: Task) -> Any:
+    def make_model(self, task: Task) -> Any:
         """The task's head on the variant's model, drawn from the seed."""
         torch.manual_seed(self.seed)
-        model = HEADS[made.head](self.config(made))
+        model = HEADS[task.head](self.config(task))
         if self.checkpointing:
             model.gradient_checkpointing_enable()
         return model
@@ -164,8 +131,8 @@ class Run:
         plain = Schedule.constant() if self.schedule == "constant" else Schedule.default()
         off = Ramp(shape="constant", to=0.0)
         muted = variant(self.variant).mute
-        made = Schedule(**{r: off if r in muted else getattr(plain, r) for r in RULES})
-        return Adaptive(made) if self.schedule == "adaptive" else made
+        schedule = Schedule(**{r: off if r in muted else getattr(plain, r) for r in RULES})
+        return Adaptive(schedule) if self.schedule == "adaptive" else schedule
 
 
 SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads")
@@ -177,13 +144,12 @@ def _sizes(*sizes: int) -> dict[str, int]:
 
 @cache
 def _unfit(name: str, position: str, sizes: tuple[int, int, int]) -> str | None:
-    """Why a variant does not fit: its slot is filled once, without memory. A suite has hundreds
-    of runs, of a few variants."""
-    made = variant(name)
+    """Why a variant does not fit. Cached: a suite has hundreds of runs of a few variants."""
+    filled = variant(name)
     try:
-        AscenderConfig(**_sizes(*sizes), **made.fields(position, *sizes[1:]))
+        AscenderConfig(**_sizes(*sizes), **filled.fields(position, *sizes[1:]))
     except ImportError:
-        return None  # a run can be named where it cannot be made; the model says what is missing
+        return None  # a run can be named where it cannot be built; the model says what is missing
     except Exception as error:
         return str(error.__cause__ or error)
     return None

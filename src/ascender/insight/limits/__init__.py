@@ -1,7 +1,7 @@
 """Limits of normalisation, after arXiv 2508.17821: what a row of weights that sums to 1 can do.
 
-from ascender.insight.limits import measure, text_inputs
-measured = measure(model, text_inputs(tokenizer, text, (64, 256)))
+from ascender.insight import limits
+result = limits.run("folder/of/a/model", lengths=(64, 256))
 """
 
 from ascender.insight.limits.callback import LimitsCallback
@@ -9,6 +9,7 @@ from ascender.insight.limits.distance import Selection, selection
 from ascender.insight.limits.inputs import default_text, task_inputs, text_inputs
 from ascender.insight.limits.measure import Curve, Head, Measured, Slope, measure
 from ascender.insight.limits.monitor import Thresholds, alarms, guideline, head_metrics
+from ascender.insight.limits.runner import LimitsResult, run
 from ascender.insight.limits.sensitivity import jacobian, largest_entry, reweighted, spectral
 from ascender.insight.limits.support import (
     delta,
@@ -24,6 +25,7 @@ __all__ = [
     "Curve",
     "Head",
     "LimitsCallback",
+    "LimitsResult",
     "Measured",
     "Selection",
     "Slope",
@@ -42,6 +44,7 @@ __all__ = [
     "measure",
     "outside",
     "reweighted",
+    "run",
     "selection",
     "spectral",
     "task_inputs",

@@ -57,7 +57,7 @@ def task_inputs(
 ) -> dict[int, dict[str, Any]]:
     """The first held-out examples of a task, cut to their first L tokens. None: a quarter, a half
     and all of them. Lists of neighbours that all examples share go with the whole length only."""
-    first = next(iter(made.held("validation", batch)))
+    first = next(iter(made.eval_batches("validation", batch)))
     whole = max(t.shape[1] for t in first.inputs.values() if t.ndim > 1)
     wanted = lengths or sorted({max(2, whole // 4), max(2, whole // 2), whole})
     found: dict[int, dict[str, Any]] = {}

@@ -91,7 +91,7 @@ def alarms(
 def task_head_metrics(model: nn.Module, made: Task, n: int = 8) -> Numbers:
     """The first n validation examples of a task, always the same."""
     device = next(model.parameters()).device
-    batch = next(iter(made.held("validation", n))).to(device)
+    batch = next(iter(made.eval_batches("validation", n))).to(device)
     return head_metrics(model, {**fed(made, batch), "labels": batch.labels})
 
 

@@ -15,7 +15,7 @@ from ascender.insight.page.data import layer_data, numbers
 from ascender.insight.page.display import shown
 from ascender.insight.page.inputs import Input, piece, tells_next, to
 from ascender.insight.page.memory import check_memory
-from ascender.insight.page.outcome import outcome, said
+from ascender.insight.page.outcome import logits_of, outcome
 from ascender.insight.page.pack import Blobs
 from ascender.insight.page.plane import Planes
 from ascender.insight.page.pooling import Pooling
@@ -58,33 +58,33 @@ def collect_page_data(
     check_memory(name, model, pooling)
     inputs = to(next(model.parameters()).device, what.inputs)
     kind = getattr(model, "config", None)
-    seen = _Seen(N, pooling, blobs, bool(getattr(kind, "is_encoder_decoder", False)))
+    first = _Layers(N, pooling, blobs, bool(getattr(kind, "is_encoder_decoder", False)))
     say(f"{name}: {N} tokens")
-    runs = {"as_is": said(passing(model, inputs, seen.take), pooling.lasts)}
-    if not seen.layers:
+    runs = {"as_is": logits_of(passing(model, inputs, first.take), pooling.lasts)}
+    if not first.layers:
         raise ValueError(f"{name} has no self-attention over the {N} tokens; expected at least one")
     mutes: dict[str, Any] = {}
-    if has_rules(model) and seen.ruled:
+    if has_rules(model) and first.ruled:
         for label, rules in MUTED.items():
             say(f"{name}: without {', '.join(rules)}")
-            changed = _Changed(seen, len(MUTED), blobs)
+            changed = _Changed(first, len(MUTED), blobs)
             with muted(model, *rules):
-                runs[f"no_{label}"] = said(passing(model, inputs, changed.take), pooling.lasts)
+                runs[f"no_{label}"] = logits_of(passing(model, inputs, changed.take), pooling.lasts)
             mutes[label] = changed.data
-    meant = what.meant
-    if meant is not None and len(meant) == N:
-        meant = [meant[i] for i in pooling.lasts]
+    target = what.target
+    if target is not None and len(target) == N:
+        target = [target[i] for i in pooling.lasts]
     names = _names(model, tokenizer, what.display)
-    said_of = outcome(runs, names, tells_next(model), meant)
+    result = outcome(runs, names, tells_next(model), target)
     return {
         "name": name, "tokens": pooling.labels(what.tokens), "of": N, "pool": pooling.size,
-        "remarks": [*what.remarks, *seen.remarks(model)],
-        "rules": seen.ruled, "layers": seen.layers, "flock": seen.planes.data(blobs),
-        "mutes": mutes, "outcome": said_of, **shown(what.display, pooling, blobs),
+        "remarks": [*what.remarks, *first.remarks(model)],
+        "rules": first.ruled, "layers": first.layers, "flock": first.planes.data(blobs),
+        "mutes": mutes, "outcome": result, **shown(what.display, pooling, blobs),
     }  # fmt: skip
 
 
-class _Seen:
+class _Layers:
     """The layers of the first pass, packed one by one."""
 
     def __init__(self, N: int, pooling: Pooling, blobs: Blobs, pair: bool = False) -> None:
@@ -114,30 +114,30 @@ class _Seen:
         self.ruled |= layer.geometry is not None
 
     def remarks(self, model: nn.Module) -> list[tuple[str, dict[str, Any]]]:
-        found: list[tuple[str, dict[str, Any]]] = []
+        remarks: list[tuple[str, dict[str, Any]]] = []
         if self.pooling.size > 1:
-            found.append(("pooled", {"of": self.N, "size": self.pooling.size,
+            remarks.append(("pooled", {"of": self.N, "size": self.pooling.size,
                                      "blocks": len(self.pooling.starts)}))  # fmt: skip
         if self.skipped:
-            found.append(("skipped", {"n": self.skipped}))
+            remarks.append(("skipped", {"n": self.skipped}))
         if not self.ruled:
-            found.append(("plain", {"kind": type(model).__name__}))
-        return found
+            remarks.append(("plain", {"kind": type(model).__name__}))
+        return remarks
 
 
 class _Changed:
     """The weights of a muted pass: how far every row moves, ½ Σ_j |A'_ij − A_ij|, and A' itself
     where that is not too much."""
 
-    def __init__(self, seen: _Seen, passes: int, blobs: Blobs) -> None:
-        self.seen, self.blobs, self.at = seen, blobs, 0
-        self.whole = passes * sum(A.size for A in seen.weights) <= KEPT
+    def __init__(self, first: _Layers, passes: int, blobs: Blobs) -> None:
+        self.first, self.blobs, self.at = first, blobs, 0
+        self.whole = passes * sum(A.size for A in first.weights) <= KEPT
         self.data: list[list[dict[str, Any]]] = []
 
     def take(self, layer: Layer) -> None:
-        if not self.seen.fits(layer):
+        if not self.first.fits(layer):
             return
-        before, after = self.seen.weights[self.at], self.seen.share(layer)
+        before, after = self.first.weights[self.at], self.first.share(layer)
         moved = np.abs(after - before).sum(-1) / 2
         self.at += 1
         self.data.append([

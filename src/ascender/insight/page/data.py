@@ -45,19 +45,19 @@ def _head(layer: Layer, h: int, pooling: Pooling, blobs: Blobs) -> dict[str, Any
     A = numbers(layer.parts.weights[0, h])
     added = np.sum([parts[name] for name in TERMS], 0)
     tau = float(layer.tau[h])
-    made: dict[str, Any] = {"tau": tau, "mask": _mask(pooling.any(V), blobs)}
-    made |= _surroundings(layer.geometry, h, pooling, blobs)
+    data: dict[str, Any] = {"tau": tau, "mask": _mask(pooling.any(V), blobs)}
+    data |= _surroundings(layer.geometry, h, pooling, blobs)
     if pooling.size == 1:
-        made |= _terms(layer, h, parts, V, made.get("near"), blobs)
+        data |= _terms(layer, h, parts, V, data.get("near"), blobs)
         if not _close(_softmax(added / tau, V), A):
-            made["weights"] = _matrix(A, blobs)
+            data["weights"] = _matrix(A, blobs)
     else:
         parts = {name: pooling.mean(x, V) for name, x in parts.items()}
-        made |= {n: _matrix(parts[n], blobs) if parts[n].any() else None for n in TERMS}
-        made["weights"] = _matrix(pooling.share(A), blobs)
+        data |= {n: _matrix(parts[n], blobs) if parts[n].any() else None for n in TERMS}
+        data["weights"] = _matrix(pooling.share(A), blobs)
     named = np.abs(np.stack([parts[name] for name in (*TERMS, "total")]))
-    made["scale"] = float(f"{np.quantile(named, 0.999):.4g}") if named.any() else 1.0
-    return made
+    data["scale"] = float(f"{np.quantile(named, 0.999):.4g}") if named.any() else 1.0
+    return data
 
 
 def _surroundings(
@@ -73,8 +73,8 @@ def _surroundings(
     near = of_head(geometry.near) > 0
     row: dict[str, np.ndarray] = {f"gate_{r}": of_head(geometry.gates[r])[:, 0] for r in RULES}
     row |= {"rho": of_head(geometry.rho)[:, 0], "away": of_head(geometry.away)}
-    made = {name: blobs.put(pooling.rows(x[:, None])[:, 0], "f4") for name, x in row.items()}
-    return {**made, "near": blobs.put(_lists(pooling.any(near)), "u2")}
+    data = {name: blobs.put(pooling.rows(x[:, None])[:, 0], "f4") for name, x in row.items()}
+    return {**data, "near": blobs.put(_lists(pooling.any(near)), "u2")}
 
 
 def _terms(
@@ -103,9 +103,9 @@ def _first(
     if not term.any():
         return None
     for way in ways:
-        found = way()
-        if found is not None and _close(np.where(V, found[1], 0), term):
-            return found[0]
+        packed = way()
+        if packed is not None and _close(np.where(V, packed[1], 0), term):
+            return packed[0]
     return _matrix(term, blobs)
 
 
@@ -148,7 +148,7 @@ def _heading(
     term: np.ndarray, keys: np.ndarray, k: np.ndarray, near: np.ndarray, V: np.ndarray,
     blobs: Blobs,
 ) -> Form | None:  # fmt: skip
-    """k̃_j · u_i with u_i made from N_k(i); k̃ from R where nothing was rotated."""
+    """k̃_j · u_i with u_i from N_k(i); k̃ from R where nothing was rotated."""
     own = _unit(shown(k, "i3"))
     same = bool(np.abs(own - keys).max(initial=0) < 1e-6)
     known = own if same else shown(keys, "i3")

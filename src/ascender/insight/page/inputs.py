@@ -24,7 +24,7 @@ class Input:
 
     inputs: dict[str, Tensor]
     tokens: list[str]
-    meant: list[float | None] | None = None
+    target: list[float | None] | None = None
     display: Display = field(default_factory=Display)
     remarks: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ def of_task(task: Task, index: int) -> Input:
     if index < 0:
         raise ValueError(f"example = {index}; expected a number from 0")
     first = 0
-    for batch in task.held("test", 64):
+    for batch in task.eval_batches("test", 64):
         if index < first + len(batch):
             return _of_batch(task, batch[index - first : index - first + 1])
         first += len(batch)
@@ -97,17 +97,17 @@ def _of_batch(task: Task, batch: Any) -> Input:
         tokens = pieces(task.tokenizer, ids[0].tolist())
     else:
         tokens = [str(i) for i in ids[0].tolist()]
-    return Input(given, tokens, _meant(task, batch.labels[0], N), shown)
+    return Input(given, tokens, _target(task, batch.labels[0], N), shown)
 
 
-def _meant(task: Task, labels: Tensor, N: int) -> list[float | None] | None:
+def _target(task: Task, labels: Tensor, N: int) -> list[float | None] | None:
     """Beside the row that should tell it: of a causal model, the row before."""
     if labels.ndim == 0:
         return [labels.item()]
     if task.head not in ("token", "causal"):
         return None
-    found = [None if label == IGNORED else label for label in labels[:N].tolist()]
-    return [*found[1:], None] if task.head == "causal" else found
+    targets = [None if label == IGNORED else label for label in labels[:N].tolist()]
+    return [*targets[1:], None] if task.head == "causal" else targets
 
 
 def tells_next(model: Any) -> bool:

@@ -12,17 +12,16 @@ for what is packed.
 from __future__ import annotations
 
 from math import isqrt
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from ascender.insight.capture import has_rules
 from ascender.insight.page.pooling import Pooling
+from ascender.measure.memory import available
 from ascender.nn.slot import Attention
 
 RULED, PLAIN, HEAD, KEPT = 60, 32, 60, 12  # bytes a pair of tokens
-MEMINFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def check_memory(name: str, model: Any, pooling: Pooling) -> None:
@@ -32,7 +31,7 @@ def check_memory(name: str, model: Any, pooling: Pooling) -> None:
     pair = (RULED if has_rules(model) else PLAIN) * heads + HEAD
     whole, kept = N * N * pair, KEPT * layers * heads * T * T
     free = free_memory(next(model.parameters()).device)
-    if free is None or whole + kept <= free:
+    if whole + kept <= free:
         return
     if kept > free / 2:  # so many are drawn that pooling, not cutting, is what helps
         raise ValueError(
@@ -49,31 +48,10 @@ def check_memory(name: str, model: Any, pooling: Pooling) -> None:
     )
 
 
-def free_memory(device: torch.device) -> int | None:
-    """Bytes that can still be had: of the machine, its container and the device; None: unknown."""
-    found = [_of_machine(), _of_container()]
-    if device.type == "cuda":
-        found.append(torch.cuda.mem_get_info(device)[0])
-    return min((bytes_ for bytes_ in found if bytes_ is not None), default=None)
-
-
-def _of_machine() -> int | None:
-    if not MEMINFO.exists():
-        return None
-    lines = dict(line.split(":", 1) for line in MEMINFO.read_text().splitlines() if ":" in line)
-    said = lines.get("MemAvailable")
-    return None if said is None else int(said.split()[0]) * 1024
-
-
-def _of_container() -> int | None:
-    """Of a control group (version 2) that has a limit."""
-    try:
-        most, now = (
-            (GROUP / name).read_text().strip() for name in ("memory.max", "memory.current")
-        )
-        return None if most == "max" else int(most) - int(now)
-    except (OSError, ValueError):
-        return None
+def free_memory(device: torch.device) -> int:
+    """Bytes that can still be allocated, by the machine, its container and the device."""
+    free = available()
+    return free if device.type != "cuda" else min(free, torch.cuda.mem_get_info(device)[0])
 
 
 def _size(model: Any) -> tuple[int, int]:

@@ -19,7 +19,7 @@ BEST = 4  # of the model as it is; of each other run, the first
 STATES = ("encoder_last_hidden_state", "last_hidden_state")
 
 
-def said(output: Any, places: np.ndarray) -> dict[str, Tensor]:
+def logits_of(output: Any, places: np.ndarray) -> dict[str, Tensor]:
     """Of one pass, what is compared: logits (rows, classes), or states (rows, width)."""
     logits = getattr(output, "logits", None)
     if getattr(output, "encoder_last_hidden_state", None) is not None:
@@ -41,20 +41,20 @@ def said(output: Any, places: np.ndarray) -> dict[str, Tensor]:
 
 def outcome(
     runs: dict[str, dict[str, Tensor]], name_of: Callable[[int], str], shifted: bool,
-    meant: Sequence[float | None] | None = None,
+    target: Sequence[float | None] | None = None,
 ) -> dict[str, Any] | None:  # fmt: skip
-    """Runs by name, the first as the model is. `shifted`: a row tells the next token. `meant`:
+    """Runs by name, the first as the model is. `shifted`: a row tells the next token. `target`:
     what each row should tell, a class or a number."""
     first = next(iter(runs.values()))
     if "logits" in first:
         logits = torch.stack([run["logits"] for run in runs.values()])
-        due = _due(meant, logits.shape[1])
-        told = _probabilities(logits, name_of, due)
-        return {**told, "runs": list(runs), "next": shifted, "meant": due}
+        due = _due(target, logits.shape[1])
+        shown = _probabilities(logits, name_of, due)
+        return {**shown, "runs": list(runs), "next": shifted, "target": due}
     if "number" in first:
         values = [[_short(x) for x in numbers(run["number"])[:, 0]] for run in runs.values()]
         return {"kind": "number", "runs": list(runs), "values": values,
-                "meant": _due(meant, len(values[0]))}  # fmt: skip
+                "target": _due(target, len(values[0]))}  # fmt: skip
     if "states" in first:
         states = [run["states"] for run in runs.values()]
         moved = [_moved(states[0], y) for y in states]
@@ -62,24 +62,24 @@ def outcome(
     return None
 
 
-def _due(meant: Sequence[float | None] | None, rows: int) -> list[float | None] | None:
-    """None where what is meant is not of these rows."""
-    if meant is None or len(meant) != rows or all(one is None for one in meant):
+def _due(target: Sequence[float | None] | None, rows: int) -> list[float | None] | None:
+    """None where the target is not of these rows."""
+    if target is None or len(target) != rows or all(one is None for one in target):
         return None
-    return list(meant)
+    return list(target)
 
 
 def _probabilities(
-    logits: Tensor, name_of: Callable[[int], str], meant: Sequence[float | None] | None
+    logits: Tensor, name_of: Callable[[int], str], target: Sequence[float | None] | None
 ) -> dict[str, Any]:
-    """logits (runs, rows, classes); what is meant is among the entries of its row."""
+    """logits (runs, rows, classes); the target is among the entries of its row."""
     p = torch.softmax(logits, -1)
     best = p[0].topk(min(BEST, p.shape[-1]), -1).indices
     firsts = p.argmax(-1).T
     names: dict[int, str] = {}
     rows = []
     for i in range(p.shape[1]):
-        due = [] if meant is None or meant[i] is None else [meant[i]]
+        due = [] if target is None or target[i] is None else [target[i]]
         ids = [int(c) for c in dict.fromkeys([*best[i].tolist(), *firsts[i].tolist(), *due])]
         names |= {c: name_of(c) for c in ids if c not in names}
         rows.append({"ids": ids, "p": [[_short(x) for x in run] for run in p[:, i, ids].tolist()]})

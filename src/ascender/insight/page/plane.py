@@ -40,12 +40,12 @@ class Planes:
     def data(self, blobs: Blobs) -> list[list[dict[str, Any]] | None]:
         """For every layer and head: points, centres and headings in the plane, and the share of
         the variance of all layers that is in it."""
-        found = [layer for layer in self.layers if layer is not None]
-        if not found:
+        layers = [layer for layer in self.layers if layer is not None]
+        if not layers:
             return [None] * len(self.layers)
-        H = max(u.shape[0] for _, _, u in found)
-        planes = [self._plane([_of(z, h) for z, _, _ in found]) for h in range(H)]
-        turns = [self._plane([_of(u, h) for _, _, u in found]) for h in range(H)]
+        H = max(u.shape[0] for _, _, u in layers)
+        planes = [self._plane([_of(z, h) for z, _, _ in layers]) for h in range(H)]
+        turns = [self._plane([_of(u, h) for _, _, u in layers]) for h in range(H)]
         return [
             None
             if layer is None

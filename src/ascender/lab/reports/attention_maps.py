@@ -55,7 +55,7 @@ def _taken_apart(record: Record, results: SuiteResults, data_dir: str | None) ->
     run = Run(**record["run"])
     task = run.make_task(data_dir)
     model = load(results.source.model(record["key"]), say=lambda line: None).model
-    batch = next(iter(task.held("test", 1)))
+    batch = next(iter(task.eval_batches("test", 1)))
     with torch.no_grad():
         found = model(**task.inputs(batch), labels=batch.labels, output_parts=True)
     layers: tuple[Parts, ...] = getattr(found, "parts", None) or found.encoder_parts

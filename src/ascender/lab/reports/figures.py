@@ -212,7 +212,7 @@ def _reach(condition: Condition) -> list[list[float]] | None:
 def _chance(axis: Axes, condition: Condition, say: Label, near: bool = False) -> None:
     """A dotted line; with `near`, where it would compress the other points, a number and an
     arrow."""
-    chance = condition.records[0]["floor"]
+    chance = condition.records[0]["chance"]
     if chance is None:
         return
     low, high = axis.get_ylim()

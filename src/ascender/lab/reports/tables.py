@@ -184,7 +184,7 @@ def _metric(condition: Condition) -> str:
 
 
 def _chance(condition: Condition) -> Cell:
-    chance = condition.records[0]["floor"]
+    chance = condition.records[0]["chance"]
     return NONE if chance is None else Cell(number(chance), keys(condition), {"": chance})
 
 

@@ -89,7 +89,7 @@ function drawWhole(pen, model, made, i, room, y, hits) {
 function answer(model, i) {
   const o = model.outcome;
   if (o?.kind !== "classes" && o?.kind !== "number") return null;
-  const n = o.kind === "classes" ? o.rows.length : o.values[0].length, at = Math.min(i, n - 1), due = o.meant?.[at] ?? null;
+  const n = o.kind === "classes" ? o.rows.length : o.values[0].length, at = Math.min(i, n - 1), due = o.target?.[at] ?? null;
   const where = n === 1 ? W.whole_example : say(o.next ? "after_token" : "at_token", { i: at, token: label(model.tokens[Math.min(at, model.N - 1)]) });
   if (o.kind === "number") return { where, each: n > 1, told: numeral(o.values[0][at]), due: due === null ? null : numeral(due), right: null };
   const id = o.rows[at].ids[0];

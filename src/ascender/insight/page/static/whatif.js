@@ -14,7 +14,7 @@ function drawClasses(pen, model, room, y) {
   y += flow(pen, [{ text: W.as_is, dot: ink.soft }, ...(run > 0 ? [{ text: W[`no_${S.mute}`], dot: ink.accent }, { text: `${W.kl} ${o.kl[run][at]}`, fill: ink.soft }] : [])], 0, y + 12, room) + 12;
   const left = Math.min(130, room * 0.3), most = Math.max(...row.p[0], ...(run > 0 ? row.p[run] : [])), span = (room - left - 66) / most;
   row.ids.forEach((id, x) => {
-    const due = o.meant?.[at] === id;
+    const due = o.target?.[at] === id;
     pen.text(fit((due ? "✓ " : "") + label(o.names[id]), left - 10, 12), left - 6, y + (run > 0 ? 15 : 11), { align: "right", weight: due ? 700 : 400 });
     const bars = run > 0 ? [0, run] : [0];
     bars.forEach((r, b) => {
@@ -119,7 +119,7 @@ const WhatIfView = {
       for (const rule of Object.keys(model.mutes)) {
         const run = o ? o.runs.indexOf(`no_${rule}`) : -1;
         model.mutes[rule].forEach((heads, l) => heads.forEach((head, h) => vector(head.moved).forEach((v, i) => out.push([model.name, rule, "weights_moved", l, h, i, model.tokens[i], "", "", 0, v]))));
-        if (run > 0 && o.rows) o.rows.forEach((row, i) => row.ids.forEach((id, x) => out.push([model.name, rule, "probability", "", "", i, model.tokens[i] ?? "", o.names[id], o.meant?.[i] === id ? 1 : 0, row.p[0][x], row.p[run][x]])));
+        if (run > 0 && o.rows) o.rows.forEach((row, i) => row.ids.forEach((id, x) => out.push([model.name, rule, "probability", "", "", i, model.tokens[i] ?? "", o.names[id], o.target?.[i] === id ? 1 : 0, row.p[0][x], row.p[run][x]])));
         if (run > 0 && o.moved) o.moved[run].forEach((v, i) => out.push([model.name, rule, "state_moved", "", "", i, model.tokens[i], "", "", 0, v]));
         if (run > 0 && o.values) out.push([model.name, rule, "number", "", "", 0, "", "", "", o.values[0][0], o.values[run][0]]);
       }
