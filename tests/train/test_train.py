@@ -164,7 +164,7 @@ def test_ctrl_c_stops_with_a_checkpoint(tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert "go on with --resume" in said
+    assert "continue with --resume" in said
     step = checkpoint.load(checkpoint.saved(out)[-1]).sheet["step"]
     assert step == rows(out)[-1]["step"] > 0
 
