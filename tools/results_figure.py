@@ -9,11 +9,10 @@ positive where ASCender is better. Right: the FLOPs of its attention, as a multi
 import argparse
 from pathlib import Path
 
-from ascender.lab.reports.drawing import style
-
 from ascender.lab.reports.source import read
 from ascender.lab.reports.suite_results import SuiteResults
-from ascender.report.palette import looks
+from ascender.report.figure import style
+from ascender.report.palette import line_styles
 
 FLOPS = "attention_flops_an_example"
 SMALLEST = "below the smallest\ndifference of interest"
@@ -24,31 +23,35 @@ def draw(folder: Path, file: Path) -> None:
     import matplotlib.pyplot as plt
 
     results = SuiteResults.of(read(folder), draws=1)
-    cells = [cell for cell in results.cells if cell.variant == results.ruled()]
-    colour = looks(results.variants)[cells[0].variant].colour
+    conditions = [
+        condition for condition in results.conditions if condition.variant == results.ruled()
+    ]
+    colour = line_styles(results.variants)[conditions[0].variant].colour
     with style():
         figure, (left, right) = plt.subplots(
             1, 2, figsize=(9, 3.9), sharey=True, width_ratios=(3, 1.3), layout="constrained"
         )
-        for row, cell in enumerate(cells):
-            difference = results.judged[cell.task, cell.variant].by_seed
-            sign = 1 if cell.records[0]["higher"] else -1
+        for row, condition in enumerate(conditions):
+            difference = results.judged[condition.task, condition.variant].by_seed
+            sign = 1 if condition.records[0]["higher"] else -1
             low, high = (sign * end for end in difference.interval)
-            won = results.verdict(cell) == "win"
+            won = results.verdict(condition) == "win"
             left.plot((low, high), (row, row), color=colour, lw=1.8)
             left.plot(sign * difference.mean, row, "^" if won else "o", color=colour, ms=7,
                       mfc=colour if won else "white", label="win" if won else "tie")  # fmt: skip
-            cost = cell.mean(FLOPS) / results.base_of(cell).mean(FLOPS)
+            cost = condition.mean(FLOPS) / results.base_of(condition).mean(FLOPS)
             right.barh(row, cost, color=colour, height=0.55)
             right.text(cost + 0.08, row, f"{cost:.1f}×", va="center")
         smallest = results.sheet.rule.smallest
         left.axvspan(-smallest, smallest, color="#DDDDDD", zorder=0, label=SMALLEST)
         left.axvline(0, color="black", lw=0.8, zorder=1)
         names = [
-            cell.task if cell.records[0]["higher"] else f"{cell.task} (bits, sign reversed)"
-            for cell in cells
+            condition.task
+            if condition.records[0]["higher"]
+            else f"{condition.task} (bits, sign reversed)"
+            for condition in conditions
         ]
-        left.set_yticks(range(len(cells)), names)
+        left.set_yticks(range(len(conditions)), names)
         left.invert_yaxis()
         left.set_xlabel("← plain attention is better      ASCender is better →")
         left.set_title("difference of test scores, 95% interval", fontsize=10)

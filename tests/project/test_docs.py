@@ -6,6 +6,7 @@ import importlib
 import itertools
 import pkgutil
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -170,6 +171,14 @@ def test_links_and_paths_lead_somewhere(page):
     if page.name == "CHANGELOG.md":  # older releases name what was there then
         text = text.split("\n## ")[0]
     assert broken(page, text) == []
+
+
+def test_the_tour_lists_the_files():
+    """docs/tour.md is what `python tools/tour.py` writes."""
+    tour = runpy.run_path(str(ROOT / "tools" / "tour.py"))
+    page = read("docs/tour.md")
+    assert tour["filled"](page) == page, "expected the output of `python tools/tour.py`"
+    assert tour["filled"](page.replace("visibility.py", "nowhere.py")) == page
 
 
 def test_a_broken_link_is_found():
