@@ -116,7 +116,7 @@ def test_memory_is_measured_in_a_process_of_its_own():
 
 def test_memory_says_what_failed(monkeypatch):
     failed = subprocess.CompletedProcess([], 1, stdout="", stderr="Traceback …\nKilled: 9\n")
-    monkeypatch.setattr(memory.subprocess, "run", lambda *args, **kinds: failed)
+    monkeypatch.setattr("ascender.measure.memory.subprocess.run", lambda *args, **kinds: failed)
     with pytest.raises(RuntimeError, match="memory of folded at N = 64: Killed: 9"):
         memory.measure("attention", "folded", Problem(64), FORWARD, threads=1)
 

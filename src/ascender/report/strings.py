@@ -32,7 +32,7 @@ def in_language(pair: Pair, lang: str) -> str:
 class Strings(dict[str, Pair]):
     """Pairs by key. Fields fill the braces of a string; a field may be a pair itself."""
 
-    def text(self, key: str, lang: str, **fields: object) -> str:
+    def text(self, key: str, lang: str, /, **fields: object) -> str:
         """The string in one language.
 
         >>> strings = Strings({"won": ("{n} of {of} won", "{of} 중 {n} 우세")})
@@ -41,7 +41,7 @@ class Strings(dict[str, Pair]):
         """
         return in_language(self.pair(key, **fields), lang)
 
-    def pair(self, key: str, **fields: object) -> Pair:
+    def pair(self, key: str, /, **fields: object) -> Pair:
         """The string in both languages."""
         pair = lookup("string", key, self)
         if not fields:
