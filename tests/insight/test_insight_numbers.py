@@ -532,8 +532,8 @@ def test_one_model_alone_is_compared_with_nothing(runs, monkeypatch):
     monkeypatch.setattr(Grouping, "examples", 3)
     words = ["insight", str(runs / "vanilla-0"), "--examples", "3"]
     told = CliRunner().invoke(app, words).stdout.splitlines()
-    assert told[-2].startswith("Seen: true groups of tokens are found best by ")
-    assert told[-1].startswith("To do: compare it with a model that has rules")
+    assert told[-2].startswith("Result: true groups of tokens are recovered best from ")
+    assert told[-1].startswith("Next: compare it with a model that has rules")
     run = CliRunner().invoke(app, [*words, "--json"])
     assert run.exit_code == 0, run.output
     tables = json.loads(run.stdout)["tables"]

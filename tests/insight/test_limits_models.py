@@ -325,13 +325,13 @@ def looked(share, grows, temperature=1.0, other=None):
 @pytest.mark.parametrize(
     ("given", "seen", "do"),
     [
-        ((0.05, 0.9), "0 of 2 heads over 0.06 or more; the number of keys in use grows with length "
-         "as L^0.90.", "To do: nothing; most heads"),
-        ((0.5, 0.2), "over 0.50 of its keys", "nothing for longer texts"),
+        ((0.05, 0.9), "0 of 2 heads over 0.06 or more; the effective support grows with length as "
+         "L^0.90.", "Next: nothing to do. Most heads"),
+        ((0.5, 0.2), "over 0.50 of its keys", "nothing to do for longer texts"),
         ((0.5, 0.9), "2 of 2 heads", "without --normalizers"),
         ((0.5, 0.9, 1.0, ("topk", 0.1)), "2 of 2 heads", "topk comes nearest (L^0.10)"),
-        ((0.5, 0.9, 0.05), "2 of 2 heads", "raise the temperature of 2 heads to 0.1 or more (the "
-         "first is layer 0 head 0)"),
+        ((0.5, 0.9, 0.05), "2 of 2 heads", "raise the temperature of 2 heads to 0.1 or more "
+         "(first: layer 0 head 0)"),
     ],
 )  # fmt: skip
 def test_what_was_seen_and_what_to_do(given, seen, do):

@@ -44,7 +44,7 @@ def korean_font() -> str | None:
 def labels(strings: Strings, lang: str) -> Label:
     """Axis labels (`axis.NAME`) in one language: Korean where a font has it, else English."""
     one = "ko" if lang == "ko" and korean_font() else "en"
-    return lambda name, **fields: strings.text(f"axis.{name}", one, **fields)
+    return lambda name, /, **fields: strings.text(f"axis.{name}", one, **fields)
 
 
 def style() -> AbstractContextManager[None]:
