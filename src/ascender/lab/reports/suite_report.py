@@ -119,7 +119,8 @@ def draw_all(
     with style():
         try:
             maps = attention_maps.maps(results, data_dir)
-            keep("maps", attention_maps.draw(maps, label), "maps", **vars(maps))
+            where = {n: getattr(maps, n) for n in ("task", "variant", "seed", "layer", "head")}
+            keep("maps", attention_maps.draw(maps, label), "maps", **where)
         except (OSError, ValueError, ModuleNotFoundError) as error:
             left_out.append(STRINGS.pair("left_out.no_model", error=error))
         for name, draw in FIGURES.items():
