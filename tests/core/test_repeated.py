@@ -98,7 +98,7 @@ def layer(where: str, **options):
     torch.manual_seed(3)
     made = AscenderAttention(32, 4, position=where, omega=1.0, **options).eval()
     words = torch.randn(5, 32)
-    text = torch.randint(5, (2, 90), generator=torch.Generator().manual_seed(4))
+    text = torch.randint(5, (2, 48), generator=torch.Generator().manual_seed(4))
     return made, words[text]
 
 
@@ -119,16 +119,16 @@ def test_a_layer_does_not_see_the_length(where, options):
     def apart(other: Tensor, rows: slice = slice(None)) -> float:
         return gap(other, whole[:, rows])
 
-    for n in (17, 40, 61):
+    for n in (17, 40):
         assert apart(attention(x[:, :n], causal=True), slice(n)) <= TOLERANCE
     padded = torch.cat([torch.randn(2, 7, 32), x], 1)
-    mask = torch.arange(97).expand(2, -1) >= 7
+    mask = torch.arange(55).expand(2, -1) >= 7
     if not attention.n_global:  # which go by place: padding would stand there
         assert apart(attention(padded, causal=True, mask=mask)[:, 7:]) <= TOLERANCE
-    for first in (1, 30):
+    for first in (1, 40):
         cache = attention.new_cache()
         rows = [attention(x[:, :first], cache=cache)]
-        rows += [attention(x[:, i : i + 1], cache=cache) for i in range(first, 90)]
+        rows += [attention(x[:, i : i + 1], cache=cache) for i in range(first, 48)]
         assert apart(torch.cat(rows, 1)) <= TOLERANCE
 
 

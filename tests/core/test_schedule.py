@@ -13,7 +13,7 @@ from torch import nn
 
 from ascender import AscenderAttention
 from ascender.core.schedule import Adaptive, LossWeights, Ramp, Schedule, restore, set_lam
-from ascender.nn import schedule
+from ascender.core import schedule
 
 TOTAL = 1000
 

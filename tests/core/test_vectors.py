@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ascender import Rules, asc_attention, asc_parts
 from support.cases import KINDS, case
 from support.laws import gap, run
-from support.worked_cases import NAMES, load, oracle_of
+from support.worked_cases import NAMES, VECTORS, load, oracle_of
 
 PARTS = ("base", "align", "sep", "coh", "other", "total", "weights")
 TOLERANCE = 1e-10
