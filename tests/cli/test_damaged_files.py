@@ -67,6 +67,7 @@ def folder(good, tmp_path, monkeypatch):
     shutil.copytree(good, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setattr("ascender.hf.evaluate._lm_eval", lambda: None)  # reads for a minute
+    monkeypatch.setattr("ascender.tasks.distinct.Distinct.examples", 13)
     monkeypatch.setattr("ascender.hf.evaluate.find", lambda *given: (None, []))
     return tmp_path / "here"
 

@@ -25,6 +25,7 @@ def bundle_report(
 ) -> list[Path]:  # fmt: skip
     """Write the reports of all suites with a finished trial, the claims, and the page; the files
     written, the page last."""
+    _, stated = claimed(folder)  # read first: a damaged file is named before the long work
     suite_results = read_suites(folder, draws, say)
     paths, verdicts = [], {}
     for i, (name, results) in enumerate(suite_results.items()):
@@ -32,7 +33,6 @@ def bundle_report(
         tables = all_tables(results)
         verdicts[name] = sentence(results, tables)
         paths += write_suite_report(results, tables, out / name, lang, data_dir)
-    _, stated = claimed(folder)
     judged = claims(stated, suite_results) if stated else None
     if judged:
         paths.append(write(out / CLAIMS, (folder / CLAIMS).read_text(encoding="utf-8")))
