@@ -11,7 +11,7 @@ import torch
 from ascender import bench
 from ascender.bench import attention, choose, goals, imports, layer, memory, model
 from ascender.bench.candidates import CANDIDATES, ours
-from ascender.core.attention import BACKENDS
+from ascender.core.choose_backend import BACKENDS
 from ascender.measure.flops import CallOptions, Problem
 from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan, best, interleave
 

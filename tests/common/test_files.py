@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ascender.common.files import beside, json_rows, write
+from ascender.common.files import json_rows, temporary_path, write
 from ascender.train.folder import cut_metrics
 
 
@@ -58,7 +58,7 @@ def test_a_link_in_the_way_of_the_temporary_name_is_not_followed(tmp_path, monke
     (tmp_path / f".table.md.{os.getpid()}").symlink_to(other)
     write(path, "new")
     assert other.read_text() == "theirs"
-    assert beside(path) != beside(path)
+    assert temporary_path(path) != temporary_path(path)
     monkeypatch.setattr("secrets.token_hex", lambda n: "guessed")
     (tmp_path / ".table.md.guessed").symlink_to(other)
     with pytest.raises(FileExistsError):

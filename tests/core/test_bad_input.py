@@ -182,16 +182,21 @@ def test_rules(name):
 CANNOT = {
     "matrix": ("folded", {"other": rand(B, H, N, N)}, "other of shape (2, 3, 11, 11)", "LowRank"),
     "mask": ("folded", {"mask": torch.ones(N, N) > 0}, "mask of shape (1, 1, 11, 11)", "padding"),
-    "window": ("folded", {"window": 3}, "window = 3", "expected backend='windowed'"),
+    "window": (
+        "folded",
+        {"window": 3},
+        "window = 3",
+        "or backend='dense' or backend='compact' or backend='windowed'",
+    ),
     "no window": ("windowed", {}, "no window", "expected window="),
     "dropout": ("folded", {"dropout": 0.5}, "dropout = 0.5", "backend='dense'"),
     "scope": (
         "decode",
         {"rules": Rules(separation_scope="all")},
-        "separation_scope='all'",
+        "separation_scope = 'all'",
         "dense",
     ),
-    "parts": ("folded", {"return_parts": True}, "whole matrices", "expected backend='dense'"),
+    "parts": ("folded", {"return_parts": True}, "N×M matrices", "expected backend='dense'"),
 }
 
 

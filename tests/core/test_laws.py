@@ -242,7 +242,7 @@ def test_numbers_of_a_rule_that_is_off_have_gradient_0(off):
 @pytest.mark.parametrize("off", [(), ("sep",), ("align", "coh")], ids="-".join)
 @pytest.mark.parametrize("kind", FEW)
 def test_twins_agree_where_compact_works_in_pieces(kind, off, monkeypatch, device):
-    monkeypatch.setattr(compact, "HELD", 1)
+    monkeypatch.setattr(compact, "MAX_SCORES", 1)
     check_float64(without(case(kind, "shared", device=device), off), ["compact"])
 
 

@@ -13,13 +13,13 @@ import torch
 from torch.autograd.gradcheck import GradcheckError, gradcheck
 
 from ascender import Cache, LowRank, Rules, asc_attention, asc_parts
-from ascender.core.attention import BACKENDS, attend, choose
+from ascender.core.attention import attend
 from ascender.core.backends import topk_sparse
 from ascender.core.backends.topk_sparse import top_attention
 from ascender.core.checks import build_flock
+from ascender.core.choose_backend import BACKENDS, backends_for, choose_backend
 from ascender.core.normalizers import (
     NORMALIZERS,
-    WRITTEN,
     Entmax15,
     LengthAware,
     Normalizer,
@@ -88,6 +88,14 @@ def under(norm, kind, options="plain", **sizes):
     return Under(**vars(case(kind, options, **sizes)), normalizer=norm)
 
 
+def able(kind):
+    """The backends that a normaliser runs on."""
+    return backends_for("columns" if kind.softmax else "rows")
+
+
+ROWS = ("dense", "decode")
+
+
 def everywhere(*kinds, among=tuple(BACKENDS)):
     """normaliser × kind × backend, over the backends that have both."""
     found = [
@@ -95,7 +103,7 @@ def everywhere(*kinds, among=tuple(BACKENDS)):
         for name in NORMALIZERS
         for kind in kinds
         for backend in ("dense", *serving(kind))
-        if backend in NORMALIZERS[name].backends and backend in among
+        if backend in able(NORMALIZERS[name]) and backend in among
     ]
     return pytest.mark.parametrize(("name", "kind", "backend"), found, ids=map("-".join, found))
 
@@ -103,7 +111,7 @@ def everywhere(*kinds, among=tuple(BACKENDS)):
 class Blind(Normalizer):
     """A broken one: softmax over everything."""
 
-    name, softmax, backends = "blind", False, WRITTEN
+    name, softmax = "blind", False
 
     def weights(self, total, visible):
         return torch.softmax(total, -1)
@@ -293,17 +301,17 @@ def test_topk_ties_and_sizes():
 # In attention: the same laws on every backend that a normaliser runs on.
 
 
-@everywhere("causal padded left", "window causal globals", among=WRITTEN)
+@everywhere("causal padded left", "window causal globals", among=ROWS)
 def test_nothing_leaks_from_the_unseen(name, kind, backend):
     assert leak_from_unseen(under(name, kind), backend, slice(1, None, 4)) <= EXACT
 
 
-@everywhere("padded by head", "cross padded", among=WRITTEN)
+@everywhere("padded by head", "cross padded", among=ROWS)
 def test_nothing_leaks_from_padding(name, kind, backend):
     assert leak_from_padding(under(name, kind), backend) <= EXACT
 
 
-@pytest.mark.parametrize("backend", WRITTEN)
+@pytest.mark.parametrize("backend", ROWS)
 def test_a_leak_is_noticed(backend):
     assert leak_from_unseen(under(Blind(), "causal"), backend, slice(1, None, 4)) > 1e-2
     assert leak_from_padding(under(Blind(), "padded right"), backend) > 1e-2
@@ -335,12 +343,12 @@ def with_s(x, backend):
 def test_scaled_rows_go_through_flash_and_blocks(kind):
     x = under("ssmax", kind, size=LARGE)
     backend = serving(kind)[0]
-    assert choose(build_flock(**{**x.call(), "other": None})) != "dense"
+    assert choose_backend(build_flock(**{**x.call(), "other": None})) != "dense"
     assert gap(run(x, backend), run(x, "dense")) <= 3 * EXACT
     assert gap(run(replace(x, normalizer=None), backend), run(x, "dense")) > 1e-2
 
 
-@everywhere("causal padded left", "any mask", among=WRITTEN)
+@everywhere("causal padded left", "any mask", among=ROWS)
 def test_empty_rows_are_zero_and_gradients_finite(name, kind, backend):
     x = under(name, kind)
     empty = ~visible(x).any(-1).expand(B, H, -1)
@@ -359,7 +367,7 @@ def test_a_wrong_length_is_noticed():
 
 
 @pytest.mark.parametrize("name", NORMALIZERS)
-@pytest.mark.parametrize("backend", WRITTEN)
+@pytest.mark.parametrize("backend", ROWS)
 @pytest.mark.parametrize("leaf", ["q", "k", "v", "z"])
 def test_nan_spoils_the_rows_that_see_it(name, backend, leaf):
     kind = "any mask" if leaf in "kz" else "causal padded left"
@@ -493,13 +501,13 @@ def test_a_backend_that_cannot_says_so(name, backend, kind):
 
 @pytest.mark.parametrize("name", NORMALIZERS)
 def test_auto_takes_one_that_can(name):
-    assert set(NORMALIZERS[name].backends) <= set(BACKENDS)
-    assert NORMALIZERS[name].softmax == (set(NORMALIZERS[name].backends) == set(BACKENDS))
+    assert set(able(NORMALIZERS[name])) <= set(BACKENDS)
+    assert NORMALIZERS[name].softmax == (set(able(NORMALIZERS[name])) == set(BACKENDS))
     for kind in KINDS:
-        taken = choose(build_flock(**under(name, kind).call()))
-        assert taken in NORMALIZERS[name].backends
+        taken = choose_backend(build_flock(**under(name, kind).call()))
+        assert taken in able(NORMALIZERS[name])
     auto = under(name, "causal", size=LARGE + 40)
-    assert choose(build_flock(**auto.call())) == ("decode" if name in SPARSE else "folded")
+    assert choose_backend(build_flock(**auto.call())) == ("decode" if name in SPARSE else "folded")
     assert gap(run(auto, "auto"), run(auto, "dense")) <= 3 * EXACT
 
 
@@ -515,7 +523,7 @@ def table(text):
 
 def test_the_table_is_the_code():
     text = DOCS.read_text(encoding="utf-8")
-    said = {name: (kind.__name__, kind.backends) for name, kind in NORMALIZERS.items()}
+    said = {name: (kind.__name__, able(kind)) for name, kind in NORMALIZERS.items()}
     assert table(text) == said
     assert table(text.replace("dense, decode", "dense")) != said
     assert all(kind.name == name for name, kind in NORMALIZERS.items())

@@ -185,5 +185,5 @@ def test_numbers_that_change_on_the_way(change):
     expected = layer(x, causal=True, backend="dense")[:, -1:]
     assert gap(layer(x[:, -1:], cache=other), expected) < 1e-12
     assert gap(before, layer(x[:, :-1], causal=True, backend="dense")[:, -1:]) > 1e-7
-    layer.stamp = lambda: same._rules[0]  # one that does not notice
+    layer.version = lambda: same._rules[0]  # one that does not notice
     assert gap(layer(x[:, -1:], cache=same), expected) > 1e-7

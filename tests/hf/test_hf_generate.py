@@ -451,7 +451,7 @@ def test_memory_is_for_a_context():
     assert set(memory) == {"k", "v", "z_k", "h_k"}
     assert torch.equal(module(x, context, cache=memory), first)
     assert torch.equal(module(x, context), first)
-    with pytest.raises(ValueError, match="Memory, without a context"):
+    with pytest.raises(ValueError, match="CrossKV, without a context"):
         module(x, cache=CrossKV())
     memory.reorder(torch.tensor([1, 0]))
     swapped = module(x.flip(0), context.flip(0), cache=memory)

@@ -9,7 +9,7 @@ from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM
 
 import ascender
 from ascender.hf import AscenderConfig, AscenderForCausalLM
-from ascender.hf.retrofit.probe import Unfit
+from ascender.hf.retrofit.probe import UnsupportedModel
 from ascender.insight import capture, has_rules, load, muted, watching
 
 B, N, H, LAYERS = 2, 11, 3, 2
@@ -118,7 +118,7 @@ def test_an_error_inside_leaves_the_model_whole():
 
 
 def test_a_model_without_attention_is_refused():
-    with pytest.raises(Unfit, match="Linear has no self-attention"):
+    with pytest.raises(UnsupportedModel, match="Linear has no self-attention"):
         capture(nn.Linear(2, 3))
 
 

@@ -12,19 +12,21 @@ import torch
 from typer.testing import CliRunner
 
 from ascender.cli import app
-from ascender.core.combine import Parts, masked_softmax
+from ascender.core.combine import Parts
 from ascender.core.rules import RULES
+from ascender.core.softmax import masked_softmax
 from ascender.hf import AscenderConfig, AscenderForTokenClassification
 from ascender.hf.tokens import bytes_tokenizer, train_tokenizer
 from ascender.insight import agreement, capture, contributions, measure, roles_of
 from ascender.insight import grouping as gr
 from ascender.insight import model_summary as measuring
 from ascender.insight import python_token_classes as python_words
-from ascender.insight.contribution import Tally, covariances, rows_of, temperature, without
+from ascender.insight.contribution import Tally, covariances, rows_of, without
 from ascender.insight.roles import aligned, layer_agreement, match, matched_correlation, vectors
 from ascender.lab.reports.advice import advice
 from ascender.lab.reports.cells import term_cell
 from ascender.lab.reports.model_insight import ModelInsight
+from ascender.nn.module import AscenderAttention
 from ascender.report import figure as report_figure
 from ascender.tasks import task
 from ascender.tasks.grouping import Grouping
@@ -41,7 +43,7 @@ def made_up(tau=1.0, seed=0):
     V[0, :, -1] = False
     terms = {t: torch.randn(B, H, N, M, generator=g).double().masked_fill(~V, 0) for t in TERMS}
     total = sum(terms.values()) / tau
-    return Parts(**terms, total=total, weights=masked_softmax(total, V)), V
+    return Parts(**terms, total=total, weights=masked_softmax(total, V), tau_score=tau), V
 
 
 def model(omega=0.4, layers=2, k=4, **config):
@@ -115,11 +117,15 @@ def test_a_flat_head_has_no_shares():
     assert (tally.result().share == 0).all()
 
 
-@pytest.mark.parametrize("tau", [1.0, 0.37, 2.5])
-def test_the_temperature_is_found(tau):
-    parts, _ = made_up(tau)
-    torch.testing.assert_close(temperature(parts), torch.full((B, H, 1, 1), tau).double())
-    assert not torch.allclose(temperature(parts), torch.full((B, H, 1, 1), tau + 0.1).double())
+@pytest.mark.parametrize("options", [{}, {"numbers": "shared"}])
+def test_parts_carry_their_temperature(options):
+    torch.manual_seed(0)
+    m = AscenderAttention(12, 3, **options)
+    torch.nn.init.normal_(m.log_tau_score, std=0.5)
+    _, parts = m(torch.randn(2, 5, 12), return_parts=True)
+    terms = sum(parts.terms().values())
+    torch.testing.assert_close(terms / parts.tau_score, parts.total)
+    assert not torch.allclose(terms / (parts.tau_score + 0.1), parts.total)
 
 
 def really_muted(m, x, layer, rule):

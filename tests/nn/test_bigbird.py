@@ -171,7 +171,7 @@ def test_some_blocks_at_a_time(causal, monkeypatch):
     """Without gradients the keys are gathered in pieces."""
     plan, x, vis = PLANS["usual"], leaves(47, 47), Visibility.of(47, 47, causal=causal)
     want = bigbird_attention(x["q"], x["k"], x["v"], vis, plan)
-    monkeypatch.setattr("ascender.nn.baselines.bigbird.HELD", 1)
+    monkeypatch.setattr("ascender.nn.baselines.bigbird.MAX_GATHERED", 1)
     pieces = bigbird_attention(x["q"], x["k"], x["v"], vis, plan)
     assert torch.allclose(pieces, want, rtol=0, atol=1e-14)
 

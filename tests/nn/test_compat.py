@@ -10,7 +10,7 @@ from ascender.core.normalizers import NORMALIZERS
 from ascender.nn import compat
 from ascender.nn.baselines import ATTENTIONS
 from ascender.nn.baselines.vanilla import Vanilla
-from ascender.nn.compat import Broken, Cell, cells, check
+from ascender.nn.compat import Cell, LawBroken, cells, check
 from ascender.nn.positions import POSITIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / compat.PAGE
@@ -109,7 +109,7 @@ class Spoilt(Vanilla):
     ],
 )
 def test_a_broken_law_is_noticed(make, position, normalizer, mode, words):
-    with pytest.raises(Broken, match=words):
+    with pytest.raises(LawBroken, match=words):
         check(Cell("vanilla", position, normalizer, mode), make)
 
 
@@ -122,7 +122,7 @@ def test_an_attention_that_ignores_its_window_is_noticed():
                 replace(call, vis=replace(call.vis, window=None, n_global=0))
             )
 
-    with pytest.raises(Broken, match="which it may not see"):
+    with pytest.raises(LawBroken, match="which it may not see"):
         check(Cell("vanilla", "none", "softmax", "window"), Wide)
 
 

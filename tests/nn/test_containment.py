@@ -132,7 +132,7 @@ def test_the_law_can_fail(monkeypatch):
     x, spoilt, bad, real = tokens("padded")
     kinds = {"mask": real}
     assert not leaks(make("vanilla"), x, spoilt, bad, real, **kinds)[0]
-    monkeypatch.setattr(slot, "ordinary", lambda t: True)
+    monkeypatch.setattr(slot, "within_limits", lambda t: True)
     assert set(leaks(make("vanilla"), x, spoilt, bad, real, **kinds)[0]) >= {
         "out",
         "x",
@@ -192,7 +192,7 @@ def test_rows_that_see_large_tokens_are_computed_as_ever():
     x[1, 8] *= 1e9
     y, grads = outcome(module, x, rows, causal=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slot, "ordinary", lambda t: True)
+        patch.setattr(slot, "within_limits", lambda t: True)
         want, expected = outcome(module, x, rows, causal=True)
     assert torch.equal(y[1, 8:], want[1, 8:])
     assert torch.allclose(y, want, atol=1e-12)

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 from ascender import AscenderAttention, Cache, Rules, asc_attention
-from ascender.core.attention import choose
 from ascender.core.checks import build_flock
+from ascender.core.choose_backend import choose_backend
 from ascender.core.neighbours import grid
 from ascender.insight import watching
 
@@ -233,7 +233,7 @@ def test_dropout_only_while_training():
     module.eval()
     assert torch.equal(module(x), module(x))
     module.train()
-    with pytest.raises(ValueError, match=r"dropout = 0.5.*expected backend='dense'"):
+    with pytest.raises(ValueError, match=r"dropout = 0.5.*expected dropout=0, or backend='dense'"):
         module(x, backend="folded")
 
 
@@ -360,7 +360,7 @@ def test_bad_masks_and_caches():
 def test_what_auto_takes(n, options, want):
     q, z = torch.randn(1, 2, n, 4), torch.randn(1, 1, n, 3)
     flock = build_flock(q, q, q, z, z, rules=Rules(k=2), **options)
-    assert choose(flock) == want
+    assert choose_backend(flock) == want
 
 
 @pytest.mark.parametrize("options", [{}, {"kv_heads": 1}, {"geometry": "shared"}])

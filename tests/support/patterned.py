@@ -114,8 +114,8 @@ class Slope(Position):
     −slope·|p − j|."""
 
     name = "slope"
-    backends = ("dense",)
-    causal_backends = ("folded",)
+    needs = "matrix"
+    causal_needs = "columns"
 
     def bias(self, p, j, causal):
         slopes = torch.tensor([0.5, 0.25, 0.125], dtype=torch.double).view(-1, 1, 1)

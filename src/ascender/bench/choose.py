@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ascender.bench.candidates import arguments, ours
-from ascender.core.attention import BACKENDS, choose, refusal
 from ascender.core.checks import build_flock
+from ascender.core.choose_backend import BACKENDS, choose_backend
 from ascender.measure.flops import CallOptions, Problem
 from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan, best
 
@@ -49,8 +49,8 @@ def _compare(kind: str, work: str, n: int, plan: TimingPlan) -> list[ChooseRow]:
     options = dict(KINDS[kind])
     p = Problem(n, causal=options.pop("causal", False))
     flock = build_flock(**arguments(p, CallOptions("auto", **options)))
-    auto = choose(flock)
-    reasons = {name: refusal(flock, name) or _too_long(name, n) for name in BACKENDS}
+    auto = choose_backend(flock)
+    reasons = {name: b.refuses(flock) or _too_long(name, n) for name, b in BACKENDS.items()}
     calls = {
         name: ours(p, CallOptions(name, **options)).run(work)
         for name, reason in reasons.items()

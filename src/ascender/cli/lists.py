@@ -64,19 +64,28 @@ def attentions(as_json: Json = False) -> None:
 @app.command(epilog="Example: ascender list positions --json")
 def positions(as_json: Json = False) -> None:
     """Every position, and the backends it runs on."""
+    from ascender.core.choose_backend import backends_for
     from ascender.nn.positions import POSITIONS
 
-    on = {name: ", ".join(kind.backends) for name, kind in POSITIONS.items()}
-    also = {name: ", ".join(kind.causal_backends) for name, kind in POSITIONS.items()}
+    on, also = {}, {}
+    for name, kind in POSITIONS.items():
+        always = backends_for(kind.needs)
+        causal = backends_for(kind.causal_needs or kind.needs)
+        on[name] = ", ".join(always)
+        also[name] = ", ".join(b for b in causal if b not in always)
     _print("positions", POSITIONS, as_json, backends=on, causal=also)
 
 
 @app.command(epilog="Example: ascender list normalizers")
 def normalizers(as_json: Json = False) -> None:
     """Every normaliser, and the backends it runs on."""
+    from ascender.core.choose_backend import backends_for
     from ascender.core.normalizers import NORMALIZERS
 
-    on = {name: ", ".join(kind.backends) for name, kind in NORMALIZERS.items()}
+    on = {
+        name: ", ".join(backends_for("columns" if kind.softmax else "rows"))
+        for name, kind in NORMALIZERS.items()
+    }
     _print("normalizers", NORMALIZERS, as_json, backends=on)
 
 
@@ -162,7 +171,7 @@ def compat(
     try:
         with progress() as say:
             fresh = study.table(study.tried(new, say))
-    except study.Broken as error:
+    except study.LawBroken as error:
         note(f"error: {error}")
         raise typer.Exit(1) from None
     cells = {name: shipped.get(name) or fresh[name] for name in names}

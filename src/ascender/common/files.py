@@ -107,10 +107,10 @@ def writing_tensors(path: Path) -> Iterator[None]:
 
 
 def write(path: Path, text: str | bytes) -> Path:
-    """Write under a temporary name beside the place, flush to the disk, rename: whoever reads sees
+    """Write under a temporary name in the same folder, flush to the disk, rename: a reader sees
     the old file or the new one, after a power cut too."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = beside(path)
+    half = temporary_path(path)
     try:
         with half.open("xb") as file:  # x: never through a link that someone put there
             file.write(text.encode() if isinstance(text, str) else text)
@@ -127,7 +127,7 @@ def write(path: Path, text: str | bytes) -> Path:
     return path
 
 
-def beside(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """A temporary name in the same folder that nobody can guess."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
 

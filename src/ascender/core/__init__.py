@@ -1,1 +1,2 @@
-"""The attention as a function: who may look at whom, the three rules, the softmax, its backends."""
+"""Attention as a function: visibility, geometry, neighbours, the three rules, the softmax, and the
+backends that compute it."""

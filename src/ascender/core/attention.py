@@ -1,44 +1,26 @@
-"""asc_attention: the three rules as one function, over any backend."""
+"""asc_attention: attention with the three rules as one function, on any backend."""
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ascender.core.backends.compact import compact
-from ascender.core.backends.decode import decode
+from ascender.core.backends.base import Backend
 from ascender.core.backends.dense import dense
-from ascender.core.backends.folded import folded
-from ascender.core.backends.windowed import Blocks, windowed
+from ascender.core.backends.windowed import Blocks
 from ascender.core.checks import build_flock
-from ascender.core.combine import LowRank, Parts, folds
+from ascender.core.choose_backend import BACKENDS, backend_for
+from ascender.core.combine import LowRank, Parts, RowStats
 from ascender.core.flock import Flock
 from ascender.core.losses import losses
-from ascender.core.neighbours import inside_transform
-from ascender.core.normalizers import WRITTEN, Normalizer
+from ascender.core.normalizers import Normalizer
 from ascender.core.rules import Rules
-
-
-def _dense(flock: Flock) -> Tensor:
-    return dense(flock)[0]
-
-
-BACKENDS: dict[str, Callable[[Flock], Tensor]] = {
-    "dense": _dense,
-    "compact": compact,
-    "folded": folded,
-    "windowed": windowed,
-    "decode": decode,
-}
-
-# What these serve is short: where losses are asked for, the definition gives both.
-SHORT = ("decode", "compact")
 
 
 def asc_attention(
@@ -96,48 +78,50 @@ def asc_attention(
 def attend(
     flock: Flock, backend: str, return_parts: bool = False, return_losses: bool = False
 ) -> Any:
-    """A checked call on the backend it asks for."""
+    """A checked call on the backend it asks for; returns as asc_attention does."""
     if torch.is_autocast_enabled(flock.q.device.type):
         with torch.autocast(flock.q.device.type, enabled=False):
             return attend(flock, backend, return_parts, return_losses)
-    if return_losses:
-        flock = flock.watched()
-        found = attend(flock, backend, return_parts)
-        return (*found, losses(flock)) if return_parts else (found, losses(flock))
+    extra: list[Any] = []
     if return_parts:
         if backend not in ("auto", "dense"):
             raise ValueError(
-                f"return_parts with backend={backend!r}: Parts are whole matrices; expected "
+                f"return_parts with backend={backend!r}: Parts are N×M matrices; expected "
                 "backend='dense' or 'auto', or asc_parts(rows=…) for some rows"
             )
-        return dense(flock.repeat_kv())
-    name = choose(flock) if backend == "auto" else backend
-    if name not in BACKENDS:
-        raise ValueError(
-            f"unknown backend {backend!r}; expected one of auto, {', '.join(BACKENDS)}"
-        )
-    if reason := refusal(flock, name):
-        raise ValueError(f"backend={name!r} cannot: {reason}")
-    if name == "dense" or (name in SHORT and flock.local is not None):
-        return dense(flock.repeat_kv())[0]
-    if torch.compiler.is_compiling():  # kernels and index lists of its own: step around it
-        return torch.compiler.disable(_run)(flock, name)
-    return _run(flock, name)
+        out, parts, stats = dense(flock.repeat_kv(), return_losses)
+        extra.append(parts)
+    else:
+        chosen = backend_for(flock, backend)
+        if return_losses and not chosen.gives_stats:
+            chosen = BACKENDS["dense"]
+        if chosen is BACKENDS["dense"]:
+            out, stats = chosen.run(flock, return_losses)
+        elif torch.compiler.is_compiling():  # own kernels and index lists: not traced
+            out, stats = torch.compiler.disable(_run)(flock, chosen, return_losses)
+        else:
+            out, stats = _run(flock, chosen, return_losses)
+    if return_losses:
+        assert stats is not None
+        extra.append(losses(flock, stats))
+    return (out, *extra) if extra else out
 
 
-def _run(flock: Flock, name: str) -> Tensor:
-    out = BACKENDS[name](flock)
-    spoilt_sum = math.isnan(float(out.detach().sum()))  # inf − inf too: then only a second look
-    if spoilt_sum or not _geometry_is_finite(flock):
-        flock, spoilt = flock.repeat_kv().without_bad()
-        out = BACKENDS[name](flock).masked_fill(spoilt[..., None], torch.nan)
-        if flock.local is not None:
-            flock.local.spoilt = spoilt[..., None]
-    return out
+def _run(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:
+    """backend.run; once more, without them, where there are tokens that are not finite."""
+    out, found = backend.run(flock, stats)
+    nan = math.isnan(float(out.detach().sum()))  # inf − inf too: costs only a second pass
+    if nan or not _geometry_is_finite(flock):
+        flock, nonfinite = flock.repeat_kv().without_nonfinite()
+        nonfinite = nonfinite[..., None]
+        out, found = backend.run(flock, stats)
+        out = out.masked_fill(nonfinite, torch.nan)
+        found = None if found is None else replace(found, nonfinite=nonfinite)
+    return out, found
 
 
 def _geometry_is_finite(flock: Flock) -> bool:
-    """Whether z and h are; looked at only where a NaN in them need not have reached the output."""
+    """Whether z and h are finite; checked only where a NaN in them may not reach the output."""
     r = flock.rules
     if (
         isinstance(flock.neighbours, str)
@@ -149,83 +133,9 @@ def _geometry_is_finite(flock: Flock) -> bool:
     return all(bool(t.sum().isfinite()) for t in (flock.z_q, flock.z_k, flock.h_q, flock.h_k))
 
 
-def refusal(flock: Flock, backend: str) -> str | None:
-    """Why a backend cannot serve this call, or None."""
-    vis, rules = flock.vis, flock.rules
-    if backend == "dense":
-        return None
-    if flock.dropout:
-        return f"dropout = {flock.dropout} needs the weights; expected backend='dense' or dropout=0"
-    if flock.pair_values is not None:
-        return "values of pairs (Shaw) need the weights; expected backend='dense'"
-    if flock.normalise is not None:
-        able = getattr(flock.normalise, "backends", WRITTEN)
-        if backend not in able:
-            name = getattr(flock.normalise, "name", flock.normalise)
-            expected = " or ".join(f"backend={b!r}" for b in able)
-            return f"normalizer {name} needs the scores themselves; expected {expected}"
-    if rules.separation_scope == "all" and rules.active("sep"):
-        return "separation_scope='all' needs the whole matrix; expected backend='dense'"
-    if flock.q.dtype == torch.float16 and flock.q.device.type == "cpu":
-        return "float16 on the CPU; expected bfloat16, float32 or float64"
-    if backend in SHORT:
-        return None
-    other = flock.other
-    if isinstance(other, Tensor) and not folds(other):
-        return (
-            f"other of shape {tuple(other.shape)} is a matrix of scores; expected LowRank, a "
-            "(…, 1, M) tensor, or backend='dense'"
-        )
-    if not vis.by_key_only:
-        assert vis.mask is not None
-        return (
-            f"mask of shape {tuple(vis.mask.shape)} differs by query; expected a padding mask "
-            "(B, 1, 1, M) with causal or window, or backend='dense'"
-        )
-    if backend == "folded" and vis.window is not None:
-        return f"window = {vis.window}; expected backend='windowed'"
-    if backend == "windowed" and vis.window is None:
-        return "there is no window; expected window=…"
-    return None
-
-
-# Up to this many scores a head, whole matrices are cheaper than avoiding them: about 180 tokens
-# (`ascender bench choose` shows where the crossings are on a machine).
-SMALL = 1 << 15
-LARGE = 1 << 22  # from here on whole matrices are worth a warning
-
-
-def choose(flock: Flock) -> str:
-    """The backend that `auto` takes: by mask, size and surroundings."""
-    vis = flock.vis
-    if inside_transform():
-        return "dense"  # vmap and grad of torch.func see only plain operations
-    order = []
-    if vis.N <= 8 < vis.M:
-        order.append("decode")
-    small = SMALL if vis.window is None else 4 * SMALL  # blocks pay off later than the fold
-    if small < vis.N * vis.M:
-        order.append("folded" if vis.window is None else "windowed")
-    elif not torch.compiler.is_compiling():  # a compiler fuses the dense path itself
-        order.append("compact")
-    for name in order:
-        if refusal(flock, name) is None:
-            return name
-    # Where the scores must be written out, decode writes fewer matrices of them.
-    written = flock.normalise is not None and small < vis.N * vis.M
-    name = "decode" if written and refusal(flock, "decode") is None else "dense"
-    if vis.N * vis.M > LARGE:
-        warnings.warn(
-            f"attention over {vis.N} × {vis.M} scores runs {name}, with whole matrices: "
-            f"{order[-1]} cannot: {refusal(flock, order[-1])}",
-            stacklevel=4,
-        )
-    return name
-
-
 def find_neighbours(flock: Flock) -> Int[Tensor, "B #H N K"]:
     """N_k(i) of a call as index lists, to hand to another layer."""
-    if flock.vis.window is not None and refusal(flock, "windowed") is None:
+    if flock.vis.window is not None and BACKENDS["windowed"].refuses(flock) is None:
         return Blocks(flock.vis, flock.accum_dtype).all_members(flock)
     return flock.members
 

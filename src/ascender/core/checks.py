@@ -1,5 +1,5 @@
-"""The door: arguments in, a Flock out, or an error that names the argument, its value and what
-was expected. Nothing behind it checks again."""
+"""Argument checks: asc_attention's arguments in, a Flock out, or an error that names the argument,
+its value and what was expected. Nothing after this checks again."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from ascender.common.validate import check_int, check_number, check_options
 from ascender.core.combine import LowRank, repeat_kv
-from ascender.core.flock import CHOICES, Flock
-from ascender.core.normalizers import Normalizer, applied
+from ascender.core.flock import CHOICES, Flock, make_flock
+from ascender.core.normalizers import Normalizer
 from ascender.core.rules import Rules
 from ascender.core.visibility import Visibility
 
@@ -21,8 +21,8 @@ OPTIONS = (
     "causal", "window", "n_global", "mask", "other", "neighbours", "cross", "bare", "key_norm",
     "dropout", "normalizer", "backend", "return_parts", "return_losses", "rows", "heads",
 )  # fmt: skip
-# What torch and transformers call these, and what is to be written here.
-THEIRS = {
+# Names of the same in torch and transformers, and what to write here.
+KNOWN_ELSEWHERE = {
     "attn_mask": "mask=… (bool, True = may attend: as scaled_dot_product_attention has it, the "
     "opposite of nn.MultiheadAttention's), or other=… for numbers that are added to the scores",
     "key_padding_mask": "mask=~key_padding_mask[:, None, None, :] (here True = may attend)",
@@ -44,7 +44,7 @@ def build_flock(
     normalizer: Normalizer | None = None, **unknown: Any,
 ) -> Flock:  # fmt: skip
     """The checked call."""
-    check_options("asc_attention", unknown, OPTIONS, THEIRS)
+    check_options("asc_attention", unknown, OPTIONS, KNOWN_ELSEWHERE)
     for name, t in (("q", q), ("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q)):
         _check_rank(name, t)
     B, H, N, _ = q.shape
@@ -63,11 +63,10 @@ def build_flock(
     )  # fmt: skip
     check_number("dropout", dropout, "a number in [0, 1)", 0, 1)
     check_other(other, B, H, N, M)
-    q, rules, normalise = applied(normalizer, q, rules, vis)
-    return Flock(
+    return make_flock(
         q, k, v, z_q, z_k, h_q, h_k, rules=rules, vis=vis, other=other,
         neighbours=check_neighbours(neighbours, B, H, N), bare=bare, key_norm=key_norm,
-        dropout=dropout, pair_values=pair_values, normalise=normalise,
+        dropout=dropout, pair_values=pair_values, normalizer=normalizer,
     )  # fmt: skip
 
 
@@ -75,7 +74,7 @@ def make_visibility(
     q: Tensor, M: int, *, causal: bool = False, window: int | None = None, n_global: int = 0,
     mask: Tensor | None = None, cross: bool = False,
 ) -> Visibility:  # fmt: skip
-    """Who may look at whom, for the queries q (B, H, N, ·) and M keys."""
+    """The visibility of M keys for the queries q (B, H, N, ·)."""
     B, H, N = q.shape[:3]
     _check_kind(N, M, causal, window, n_global, cross)
     return Visibility.of(

@@ -22,8 +22,8 @@ EPS = 1e-5
 
 @dataclass(frozen=True)
 class Parts:
-    """A score taken apart: terms as they enter the sum, before the division by τ_score;
-    `total` is after it. All are 0 outside V(i)."""
+    """The scores by term: total = (base + align + sep + coh + other) / tau_score, and the
+    weights. All are 0 outside V(i). tau_score is a number, or (H, 1, 1)."""
 
     base: Float[Tensor, "B H N M"]
     align: Float[Tensor, "B H N M"]
@@ -32,41 +32,46 @@ class Parts:
     other: Float[Tensor, "B H N M"]
     total: Float[Tensor, "B H N M"]
     weights: Float[Tensor, "B H N M"]
+    tau_score: Number = 1.0
 
     def terms(self) -> dict[str, Tensor]:
-        """The five named terms of the sum, in order."""
+        """The five terms of the sum by name, in order."""
         return {f.name: getattr(self, f.name) for f in fields(self)[:5]}
 
 
+@dataclass(frozen=True)
 class RowStats:
-    """What the auxiliary losses need of every row, with gradients. A backend that is handed an
-    empty one fills it, as far as the rules are active; the last five only the dense one."""
+    """Row-wise quantities of the auxiliary losses, with gradients; None where no active rule has
+    them. The last five come from the dense backend only."""
 
-    seen: Bool[Tensor, "#B #H #N 1"]  # whether V(i) has members
-    count: Int[Tensor, "#B #H N 1"]  # |N_k(i)|
-    over: Callable[[Tensor], Tensor]  # Σ_{l ∈ N_k(i)} y_l of y (B, H, M, ·)
-    u: Float[Tensor, "B H N d"]  # the heading
-    sep: Float[Tensor, "B H N 1"]  # Σ_j A_ij φ_ij
-    coh: Float[Tensor, "B H N 1"]  # Σ_j A_ij ‖z_j − c_i‖²
-    spoilt: Bool[Tensor, "B H N 1"] | None = None  # whether i sees a token that is not finite
-    gate_align: Float[Tensor, "B H N 1"]  # γ
-    gate_sep: Float[Tensor, "B #H N 1"]  # η
-    gate_coh: Float[Tensor, "B #H N 1"]  # γ
-    rho: Float[Tensor, "B #H N 1"]  # the crowd
-    c: Float[Tensor, "B #H N z"]  # the centre, measured from where flock.z is
+    nonempty: Bool[Tensor, "#B #H #N 1"]  # whether V(i) has members
+    count: Int[Tensor, "#B #H N 1"] | None = None  # |N_k(i)|
+    neighbour_sum: Callable[[Tensor], Tensor] | None = None  # Σ_{l ∈ N_k(i)} y_l of (B, H, M, ·)
+    u: Float[Tensor, "B H N d"] | None = None  # the heading
+    sep: Float[Tensor, "B H N 1"] | None = None  # Σ_j A_ij φ_ij
+    coh: Float[Tensor, "B H N 1"] | None = None  # Σ_j A_ij ‖z_j − c_i‖²
+    nonfinite: Bool[Tensor, "B H N 1"] | None = None  # whether i sees a token that is not finite
+    gate_align: Float[Tensor, "B H N 1"] | None = None  # γ
+    gate_sep: Float[Tensor, "B #H N 1"] | None = None  # η
+    gate_coh: Float[Tensor, "B #H N 1"] | None = None  # γ
+    rho: Float[Tensor, "B #H N 1"] | None = None  # the crowd
+    c: Float[Tensor, "B #H N z"] | None = None  # the centre, from the origin of flock.z
 
-    def fill(self, **quantities: Any) -> None:
-        vars(self).update(quantities)
+    def with_leading(self, first: RowStats, rows: int) -> RowStats:
+        """These statistics with the leading rows replaced by those of `first`."""
 
-    def lead(self, first: RowStats, rows: int) -> None:
-        """Take the leading rows from another."""
-        for name in {"seen", "count", "u", "sep", "coh"} & set(vars(self)):
-            a, b = getattr(first, name), getattr(self, name)[..., rows:, :]
+        def joined(name: str) -> Tensor | None:
+            a, b = getattr(first, name), getattr(self, name)
+            if a is None or b is None:
+                return None
             B, H = (max(a.shape[axis], b.shape[axis]) for axis in (0, 1))
-            self.fill(**{name: torch.cat([t.expand(B, H, -1, -1) for t in (a, b)], -2)})
-        if "over" in vars(self):
-            mine, theirs = self.over, first.over
-            self.over = lambda y: torch.cat([theirs(y), mine(y)[..., rows:, :]], -2)
+            return torch.cat([t.expand(B, H, -1, -1) for t in (a, b[..., rows:, :])], -2)
+
+        fields: dict[str, Any] = {n: joined(n) for n in ("nonempty", "count", "u", "sep", "coh")}
+        before, after = first.neighbour_sum, self.neighbour_sum
+        if before is not None and after is not None:
+            fields["neighbour_sum"] = lambda y: torch.cat([before(y), after(y)[..., rows:, :]], -2)
+        return RowStats(**fields)
 
 
 @dataclass(frozen=True)
@@ -119,11 +124,11 @@ def add_bias(a: Bias, b: Bias) -> Bias:
         assert isinstance(low, LowRank)
         N, M = low.left.shape[-2], low.right.shape[-2]
         left, right = zip(*(columns(t, N, M) for t in (a, b)), strict=True)
-        return LowRank(_beside(*left), _beside(*right))
+        return LowRank(_concat_columns(*left), _concat_columns(*right))
     return a + b
 
 
-def _beside(x: Tensor, y: Tensor) -> Tensor:
+def _concat_columns(x: Tensor, y: Tensor) -> Tensor:
     """Columns side by side, leading axes broadcast."""
     lead = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
     return torch.cat([t.expand(*lead, -1) for t in (x, y)], -1)
@@ -154,11 +159,3 @@ def slope(
     constant along a row is dropped. var = None: not standardised."""
     f = strength * gate
     return f if var is None else f * torch.rsqrt(var + EPS)
-
-
-def masked_softmax(
-    s: Float[Tensor, "B #H N M"], visible: Bool[Tensor, "#B #H N M"]
-) -> Float[Tensor, "B h N M"]:
-    """softmax over V(i); a row that sees nothing is 0, not NaN."""
-    weights = torch.softmax(s.masked_fill(~visible, -torch.inf), -1)
-    return weights.masked_fill(~visible, 0)

@@ -1,9 +1,9 @@
-"""One call's tokens, checked at the door: what every backend is given."""
+"""Flock: the checked tensors and options of one attention call, as every backend takes them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 import torch
@@ -12,9 +12,11 @@ from torch import Tensor
 
 from ascender.common.lazy import lazy
 from ascender.core import neighbours as nb
-from ascender.core.combine import LowRank, RowStats, masked_softmax, repeat_kv, to_4d
+from ascender.core.combine import LowRank, repeat_kv, to_4d
 from ascender.core.geometry import FLOOR, accum_dtype, anchor, bounded, lift, middle, unit
+from ascender.core.normalizers import Normalizer, apply_normalizer
 from ascender.core.rules import Rules
+from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 
 CHOICES = ("semantic", "scores")
@@ -23,9 +25,10 @@ CHOICES = ("semantic", "scores")
 @dataclass(frozen=True)
 class Flock:
     """q: (B, H, N, d); k and v have as many heads, or fewer under decode; z and h may have one
-    that all share. `bare`: the keys without rotation, where k is rotated. `key_norm`: the length
-    that all keys of a head have (QK-norm), so that k̃ = k / key_norm. `normalise`: the weights from
-    (scores, V) where they are not the softmax."""
+    that all heads share. `bare`: the keys without rotation, where k is rotated. `key_norm`: the
+    length that all keys of a head have (QK-norm), so that k̃ = k / key_norm. `normalise`: the
+    weights from (scores, V) where they are not the softmax. `derived`: lazy attributes that are
+    already known, by name (a KV cache has z and h_unit); a `replace` drops them."""
 
     q: Float[Tensor, "B H N d"]
     k: Float[Tensor, "B G M d"]
@@ -43,7 +46,11 @@ class Flock:
     dropout: float = 0.0
     pair_values: Callable[[Tensor], Tensor | None] | None = None  # from A, what pairs add to out
     normalise: Callable[[Tensor, Tensor], Tensor] | None = None
-    local: RowStats | None = None  # filled by the backend where losses are asked for
+    derived: InitVar[dict[str, Any] | None] = None
+
+    def __post_init__(self, derived: dict[str, Any] | None) -> None:
+        if derived:
+            self.__dict__.update(derived)
 
     @property
     def accum_dtype(self) -> torch.dtype:
@@ -82,8 +89,8 @@ class Flock:
         return (h_k if self.h_q is self.h_k else unit(self.h_q.to(self.accum_dtype))), h_k
 
     def origin(self, y: Float[Tensor, "B #H M w"]) -> Float[Tensor, "B #H 1 w"]:
-        """A point to measure keys from, made of keys that every row sees; 0 where there are none,
-        as in a window: what a row does not see may not even round it."""
+        """A reference point computed from keys that every row sees; 0 where there are none, as in
+        a window: a hidden key must not change even the rounding of a row."""
         if self.vis.window is not None or not self.vis.by_key_only:
             return torch.zeros_like(y[..., :1, :])
         mask = None if self.vis.mask is None else self.vis.mask.squeeze(-2)
@@ -91,7 +98,7 @@ class Flock:
 
     @lazy
     def z(self) -> tuple[Tensor, Tensor]:
-        """(z_q, z_k) measured from a point: little cancels where a flock is far from 0."""
+        """(z_q, z_k) measured from `origin`: less rounding where all tokens are far from 0."""
         z_k = bounded(self.z_k.to(self.accum_dtype))
         origin = self.origin(z_k.detach())
         z_k = z_k - origin
@@ -106,8 +113,8 @@ class Flock:
 
     @lazy
     def own(self) -> tuple[Tensor, Tensor]:
-        """(‖z_i − z_p(i)‖², z_p(i)): how far a query is from itself among the keys. 0, unless
-        queries and keys have coordinates of their own. Meaningless in cross-attention."""
+        """(‖z_i − z_p(i)‖², z_p(i)): the distance of a query from its own key. 0, unless queries
+        and keys have different coordinates. Meaningless in cross-attention."""
         z_q, z_k = self.z
         if z_q is z_k or self.vis.cross:
             return torch.zeros_like(z_q[..., :1]), z_q
@@ -130,24 +137,17 @@ class Flock:
         q, k = (t.detach().to(self.accum_dtype) for t in (self.q, self.k))
         return q / q.shape[-1] ** 0.5, repeat_kv(k, q.shape[1])
 
-    def widened(self) -> Flock:
-        """v with (z, ‖z‖²) behind it, so that Σ_j A_ij (z_j, ‖z_j‖²) comes out behind out."""
+    def with_lifted_values(self) -> Flock:
+        """v with the columns (z, ‖z‖²) appended: the output then has Σ_j A_ij (z_j, ‖z_j‖²)."""
         z = self.z_lifted.expand(*self.v.shape[:3], -1)
-        return self._but(v=torch.cat([self.v.to(z.dtype), z], -1))
+        return self.keeping_cached(v=torch.cat([self.v.to(z.dtype), z], -1))
 
-    def watched(self) -> Flock:
-        """With an empty Local for the backend to fill."""
-        return self._but(local=RowStats())
-
-    def _but(self, **new: Any) -> Flock:
-        """Changed in what nothing is derived from, so that what was derived stays."""
-        known = {name: t for name, t in vars(self).items() if name not in self.__dataclass_fields__}
-        return replace(self, **new).prepared(**known)
-
-    def prepared(self, **known: object) -> Flock:
-        """Take derived quantities (key_scale, h_unit, z, members) as given: a cache has them."""
-        self.__dict__.update(known)
-        return self
+    def keeping_cached(self, **new: Any) -> Flock:
+        """A copy with new fields that keeps cached tensors: for v and neighbours, from which only
+        `members` is derived."""
+        stale = {*self.__dataclass_fields__, *(["members"] if "neighbours" in new else [])}
+        derived = {name: t for name, t in vars(self).items() if name not in stale}
+        return replace(self, **new, derived=derived)
 
     @lazy
     def other_dense(self) -> Tensor | None:
@@ -198,12 +198,12 @@ class Flock:
             k=key(self.k), v=key(self.v), z_k=key(self.z_k), h_k=key(self.h_k),
             bare=None if self.bare is None else key(self.bare),
             rules=replace(self.rules, **per_head), vis=vis, other=other, key_norm=norm,
-            neighbours=near if isinstance(near, str) else query(near), local=None,
+            neighbours=near if isinstance(near, str) else query(near),
         )  # fmt: skip
 
-    def head(self, h: int) -> Flock:
-        """One head, without copying anything. What was one tensor stays one (τ_sep and τ_coh, say,
-        whose identity tells that one pass serves both)."""
+    def head(self, h: int, derived: dict[str, Any]) -> Flock:
+        """One head, as views. Fields that are the same tensor stay the same tensor: if τ_sep is
+        τ_coh, one pass serves both."""
         known: dict[int, Tensor] = {}
 
         def cut(t: Tensor, axis: int) -> Tensor:
@@ -228,25 +228,30 @@ class Flock:
             numbers["k"] = sizes[h]
         vis = replace(self.vis, mask=one(self.vis.mask))
         rules = replace(self.rules, **numbers)
-        return replace(self, **mine, rules=rules, vis=vis, other=one(other), key_norm=norm)
+        return replace(
+            self, **mine, rules=rules, vis=vis, other=one(other), key_norm=norm, derived=derived
+        )
 
     def weights(self, total: Float[Tensor, "B H N M"]) -> Float[Tensor, "B H N M"]:
         """A from the scores, over V(i)."""
         normalise = masked_softmax if self.normalise is None else self.normalise
         return normalise(total, self.vis.visible)
 
-    def without_bad(self) -> tuple[Flock, Bool[Tensor, "B H N"]]:
+    def without_nonfinite(self) -> tuple[Flock, Bool[Tensor, "B H N"]]:
         """The flock with every non-finite token set to 0, and the rows that see one.
 
-        0 · NaN is NaN, so a token that nobody may see would still spoil a sum over all keys.
+        0 · NaN is NaN: without this, a hidden token would make every sum over all keys NaN.
         """
         B, H = self.q.shape[:2]
-        bad_q = _bad(self.q, self.z_q, self.h_q).expand(B, H, -1)
+        bad_q = _nonfinite(self.q, self.z_q, self.h_q).expand(B, H, -1)
         keys = (self.k, self.v, self.z_k, self.h_k, *([] if self.bare is None else [self.bare]))
-        bad_k = _bad(*keys).expand(B, H, -1)
+        bad_k = _nonfinite(*keys).expand(B, H, -1)
         other = self.other
         if isinstance(other, LowRank):
-            bad_q, bad_k = bad_q | _bad(to_4d(other.left)), bad_k | _bad(to_4d(other.right))
+            bad_q, bad_k = (
+                bad_q | _nonfinite(to_4d(other.left)),
+                bad_k | _nonfinite(to_4d(other.right)),
+            )
             finite = (torch.nan_to_num(t, 0, 0, 0) for t in (other.left, other.right))
             other = LowRank(*finite)
         elif other is not None and to_4d(other).shape[-2] == 1:
@@ -264,12 +269,12 @@ class Flock:
             z_k=clean(self.z_k, bad_k), h_k=clean(self.h_k, bad_k),
             bare=None if self.bare is None else clean(self.bare, bad_k), other=other,
         )  # fmt: skip
-        if self.vis.mask is not None:  # a row that sees nothing is 0 whatever it holds
+        if self.vis.mask is not None:  # a row that sees nothing is 0 in any case
             bad_q = bad_q & self.vis.sees(torch.ones_like(bad_k))
         return flock, bad_q | self.vis.sees(bad_k)
 
 
-def _bad(*tensors: Tensor) -> Tensor:
+def _nonfinite(*tensors: Tensor) -> Tensor:
     """Tokens with a NaN or an infinity in any of these, (B, H or 1, tokens)."""
     bad = None
     for t in tensors:
@@ -277,3 +282,13 @@ def _bad(*tensors: Tensor) -> Tensor:
         bad = here if bad is None else bad | here
     assert bad is not None
     return bad
+
+
+def make_flock(
+    q: Tensor, k: Tensor, v: Tensor, z_q: Tensor, z_k: Tensor, h_q: Tensor, h_k: Tensor, *,
+    rules: Rules, vis: Visibility, normalizer: Normalizer | None = None, **fields: Any,
+) -> Flock:  # fmt: skip
+    """A Flock of arguments that are already checked, under a normaliser: q is sharpened and
+    τ_score multiplied by its temperature."""
+    q, rules, normalise = apply_normalizer(normalizer, q, rules, vis)
+    return Flock(q, k, v, z_q, z_k, h_q, h_k, rules=rules, vis=vis, normalise=normalise, **fields)

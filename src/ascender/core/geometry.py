@@ -27,7 +27,7 @@ def accum_dtype(dtype: torch.dtype) -> torch.dtype:
 
 def bounded(z: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """z, with coordinates beyond max^(1/5) (5e7 in float32) read as that: ‖z‖⁴ is finite then.
-    A token that nobody sees may be that large, and 0 · ∞ is NaN. Infinities stay."""
+    A hidden token may be that large, and 0 · ∞ is NaN. Infinities stay."""
     limit = torch.finfo(z.dtype).max ** 0.2
     return torch.where(z.isinf(), z, z.clamp(-limit, limit))
 

@@ -47,50 +47,56 @@ class Losses:
         return weights.align * self.align + weights.sep * self.sep + weights.coh * self.coh
 
 
-def losses(flock: Flock) -> Losses:
-    """Of a pass that has filled `flock.local`."""
-    local, rules = flock.local, flock.rules
-    assert local is not None
+def losses(flock: Flock, stats: RowStats) -> Losses:
+    """Of a pass, from the row statistics that its backend returned."""
+    rules = flock.rules
     align = sep = coh = flock.q.new_zeros((), dtype=flock.accum_dtype)
-    rows = valid(flock.vis, local)
+    rows = valid(flock.vis, stats)
     if rules.active("align") and not flock.vis.cross:
-        away, headed = _turned_away(local, flock.vis.M - flock.vis.N)
-        align = _mean(away, rows & headed, local.spoilt)
+        away, headed = _misalignment(stats, flock.vis.M - flock.vis.N)
+        align = _mean(away, rows & headed, stats.nonfinite)
     if rules.active("sep"):
-        sep = _mean(local.sep, rows, local.spoilt)
+        assert stats.sep is not None
+        sep = _mean(stats.sep, rows, stats.nonfinite)
     if rules.active("coh"):
-        if rules.local_scope == "neighbours":  # nobody there, no centre
-            rows = rows & ((local.count > 0) | flock.vis.self_visible[..., None])
-        coh = _mean(local.coh, rows, local.spoilt)
+        assert stats.coh is not None
+        if rules.local_scope == "neighbours":  # no neighbours, no centre
+            assert stats.count is not None
+            rows = rows & ((stats.count > 0) | flock.vis.self_visible[..., None])
+        coh = _mean(stats.coh, rows, stats.nonfinite)
     return Losses(align, sep, coh)
 
 
-def valid(vis: Visibility, local: RowStats) -> Bool[Tensor, "#B #H #N 1"]:
+def valid(vis: Visibility, stats: RowStats) -> Bool[Tensor, "#B #H #N 1"]:
     """V(i) is not empty, and i is not padding."""
     if vis.cross or not vis.by_key_only:
-        return local.seen
-    return local.seen & vis.self_visible[..., None]
+        return stats.nonempty
+    return stats.nonempty & vis.self_visible[..., None]
 
 
-def _turned_away(
-    local: RowStats, before: int
+def _misalignment(
+    stats: RowStats, before: int
 ) -> tuple[Float[Tensor, "B H N 1"], Bool[Tensor, "B H N 1"]]:
-    """(1 − u_i·ū_i, whether both exist). `before`: how many keys stand before the queries."""
-    u = local.u
-    headed = (local.count > 0).expand(*u.shape[:3], 1)
+    """(1 − u_i·ū_i, whether both exist). `before`: the number of keys before the first query."""
+    u, count, neighbour_sum = stats.u, stats.count, stats.neighbour_sum
+    assert u is not None
+    assert count is not None
+    assert neighbour_sum is not None
+    headed = (count > 0).expand(*u.shape[:3], 1)
     as_keys = F.pad(torch.cat([u, headed.to(u.dtype)], -1), (0, 0, before, 0))
-    sums, n = local.over(as_keys).split([u.shape[-1], 1], -1)
+    sums, n = neighbour_sum(as_keys).split([u.shape[-1], 1], -1)
     away = 1 - (u * sums).sum(-1, keepdim=True) / n.clamp_min(1)
     return away, headed & (n > 0)
 
 
 def _mean(
-    x: Float[Tensor, "B H N 1"], rows: Bool[Tensor, "..."], spoilt: Bool[Tensor, "B H N 1"] | None
-) -> Float[Tensor, ""]:
-    """Over the rows; NaN where one of them is spoilt."""
+    x: Float[Tensor, "B H N 1"], rows: Bool[Tensor, "..."],
+    nonfinite: Bool[Tensor, "B H N 1"] | None,
+) -> Float[Tensor, ""]:  # fmt: skip
+    """Over the rows; NaN where one of them sees a token that is not finite."""
     rows = rows.expand_as(x)
-    if spoilt is not None:
-        x = x.masked_fill(spoilt, torch.nan)
+    if nonfinite is not None:
+        x = x.masked_fill(nonfinite, torch.nan)
     return torch.where(rows, x, 0).sum() / rows.sum().clamp_min(1)
 
 
@@ -138,10 +144,10 @@ def collect(model: nn.Module, weights: LossWeights | None = None) -> Iterator[Co
 
 
 class Source:
-    """A layer that has losses to give, where somebody collects.
+    """A layer that computes losses inside `collect`.
 
     Gradient checkpointing runs a forward again inside backward: it must compute what it computed
-    the first time, even if nobody collects any more, and give nothing twice.
+    the first time, even outside `collect`, and give nothing twice.
     """
 
     training: bool

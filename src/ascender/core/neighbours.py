@@ -1,4 +1,4 @@
-"""N_k(i): the k members of P(i) that i goes by.
+"""N_k(i), the neighbours of i: k members of P(i).
 
     "semantic"   the largest a_ij = cos(h_i, h_j)
     "scores"     the largest base score q_i·k_j/√d (reuse: no extra geometry)
@@ -27,7 +27,7 @@ from torch import Tensor
 
 from ascender.core.visibility import Visibility
 
-CHUNK = 1 << 19  # scores held at once, per batch and head
+CHUNK = 1 << 19  # scores in memory at once, per batch and head
 SHORT = 1024  # rows up to this length are cut by a threshold
 SPLIT = 1 << 16  # scores from which on that is worth a second thread
 TIE, OLD = 1e-6, 4096  # what a step back in time costs in the ranking, and after how many no more
@@ -185,8 +185,8 @@ def grid(height: int, width: int, radius: int = 1) -> Int[Tensor, "N K"]:
 
 
 def graph(edges: Int[Tensor, "2 E"], nodes: int, *, directed: bool = False) -> Int[Tensor, "N K"]:
-    """Neighbours of each node from an edge list (source, target): i goes by the targets of its
-    edges, and by the sources too unless directed.
+    """Neighbours of each node from an edge list (source, target): the targets of its edges, and
+    the sources too unless directed.
 
     >>> graph(torch.tensor([[0, 0], [1, 2]]), nodes=3).tolist()
     [[1, 2], [0, -1], [0, -1]]

@@ -9,7 +9,7 @@
 
 Laws: a row is ≥ 0 and sums to 1, 0 outside V(i); a row that sees nothing is 0, never NaN; adding a
 number to a whole row of scores changes nothing (backends leave such numbers out); heads are alike
-in `weights`. A −inf among the visible scores hides its key; a NaN spoils its row and no other.
+in `weights`. A −inf among the visible scores hides its key; a NaN makes only its own row NaN.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ascender.common.validate import check_options, lookup
-from ascender.core.combine import masked_softmax
 from ascender.core.geometry import accum_dtype
 from ascender.core.rules import Rules
+from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 
-EVERY = ("dense", "compact", "folded", "windowed", "decode")
-WRITTEN = ("dense", "decode")  # the backends that write a row of scores out
 FAR = -3.0  # below the largest score by this much (2 would do), sparsemax and entmax15 give 0
 
 
@@ -38,14 +36,13 @@ class Normalizer(nn.Module):
     """Softmax, unless a subclass says otherwise: `sharpen` rescales the base score's rows,
     `temperature` divides the whole score, `weights` turns scores into weights.
 
-    softmax    whether weights is the softmax, so that flash attention serves it
-    backends   where it runs
+    softmax    whether `weights` is the softmax. If not, it needs whole rows of scores, which
+               only some backends provide
     """
 
     name: str = "softmax"
     temperature: float = 1.0
     softmax: bool = True
-    backends: tuple[str, ...] = EVERY
 
     def sharpen(
         self, q: Float[Tensor, "B H N d"], n: Int[Tensor, "#B #H #N 1"]
@@ -139,7 +136,6 @@ class TopK(Normalizer):
 
     name = "topk"
     softmax = False
-    backends = WRITTEN
 
     def __init__(self, size: int = 32) -> None:
         super().__init__()
@@ -162,7 +158,6 @@ class Sparsemax(Normalizer):
 
     name = "sparsemax"
     softmax = False
-    backends = WRITTEN
 
     def __init__(self) -> None:
         super().__init__()
@@ -207,7 +202,7 @@ def normalizer(which: str | Normalizer | None, *, heads: int, **options: Any) ->
     return kind(**({"heads": heads} if "heads" in allowed else {}), **options)
 
 
-def applied(
+def apply_normalizer(
     normalizer: Normalizer | None, q: Float[Tensor, "B H N d"], rules: Rules, vis: Visibility
 ) -> tuple[Float[Tensor, "B H N d"], Rules, Normalizer | None]:
     """(q, rules, normalise) of a Flock under a normaliser: q sharpened, τ_score times T, and who
@@ -246,9 +241,9 @@ def _sparse(project: Any, total: Tensor, visible: Tensor) -> Tensor:
     s, seen = _hide(total, visible)
     top = s.detach().amax(-1, keepdim=True)
     x = (s - top.masked_fill(top == -torch.inf, 0)).clamp_min(FAR)
-    spoilt = x.isnan().any(-1, keepdim=True)  # entmax would look outside its arrays
-    weights = project(x.masked_fill(spoilt, 0), dim=-1).masked_fill(~seen, 0)
-    return weights.masked_fill(spoilt & seen, torch.nan).to(total.dtype)
+    nonfinite = x.isnan().any(-1, keepdim=True)  # entmax would look outside its arrays
+    weights = project(x.masked_fill(nonfinite, 0), dim=-1).masked_fill(~seen, 0)
+    return weights.masked_fill(nonfinite & seen, torch.nan).to(total.dtype)
 
 
 def _log(n: Tensor, q: Tensor) -> Tensor:

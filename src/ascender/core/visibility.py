@@ -1,11 +1,11 @@
-"""Who may look at whom.
+"""Visibility: which keys each query may attend to.
 
     p(i) = i + (M − N)                       the key position of query i
     V(i) = { j : every mask allows j }       causal: j ≤ p(i)
                                              window: |p(i) − j| ≤ w, or j < g, or p(i) < g
     P(i) = V(i) \\ {p(i)}                     the flockmates; in cross-attention P(i) = V(i)
 
-Everything downstream asks this object; nothing else in the package knows about masks.
+All code that follows uses this object; nothing else in the package reads masks.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Visibility:
     @lazy
     def count(self) -> Int[Tensor, "#B #H #N 1"]:
         """|V(i)|, (b, h, N or 1, 1): from running sums over the keys, which stand in order; only
-        a mask that differs by query is looked at row by row, in chunks."""
+        a mask that differs by query is read row by row, in chunks."""
         if self.p.ndim > 1 or self.j.ndim > 1:
             return self.visible.sum(-1, keepdim=True)
         if not self.by_key_only:
@@ -98,7 +98,7 @@ class Visibility:
             return upto(self.p) if self.causal else before[..., -1:, None]
         p, w, g = self.p, self.window, self.n_global
         last = p if self.causal else self.j[-1].expand_as(p)
-        first = torch.where(p < g, g, (p - w).clamp_min(g))  # the globals are counted apart
+        first = torch.where(p < g, g, (p - w).clamp_min(g))  # the globals are counted separately
         end = torch.where(p < g, last, torch.minimum(p + w, last)).clamp_min(g - 1)
         return upto(end) - upto(first - 1) + upto(last.clamp_max(g - 1))
 

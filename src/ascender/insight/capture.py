@@ -21,15 +21,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from ascender.core.backends.dense import dense
-from ascender.core.combine import Parts, masked_softmax, repeat_kv
+from ascender.core.combine import Parts, repeat_kv
 from ascender.core.flock import Flock
 from ascender.core.geometry import accum_dtype
 from ascender.core.neighbours import as_mask
-from ascender.core.rules import RULES, Number
+from ascender.core.rules import RULES
+from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 from ascender.hf.masks import understood
 from ascender.hf.retrofit.install import record
-from ascender.hf.retrofit.probe import Unfit, self_attentions
+from ascender.hf.retrofit.probe import UnsupportedModel, self_attentions
 from ascender.hf.retrofit.rule_adapter import FOREIGN, NAME, RuleAdapter, is_causal
 from ascender.nn.module import AscenderAttention
 from ascender.nn.slot import Attention, Call
@@ -154,7 +155,7 @@ def _slot_parts(
             out, terms = type(attention).parts(attention, call)
             k, v = (repeat_kv(t, call.q.shape[1]) for t in (call.k, call.v))
             q = attention.normalizer.sharpen(call.q, call.vis.count)
-            layer = _layer(name, terms, q, k, v, call.vis.visible, attention.normalizer.temperature)
+            layer = _layer(name, terms, q, k, v, call.vis.visible)
         layers.append(layer)
         return out, layer.parts
 
@@ -162,26 +163,29 @@ def _slot_parts(
 
 
 def _layer(
-    name: str, parts: Parts, q: Tensor, k: Tensor, v: Tensor, V: Tensor, tau: Number = 1.0,
+    name: str, parts: Parts, q: Tensor, k: Tensor, v: Tensor, V: Tensor,
     geometry: Geometry | None = None,
 ) -> Layer:  # fmt: skip
-    of_heads = torch.as_tensor(tau, dtype=torch.float64).detach().expand(q.shape[1])
-    return Layer(name, parts, q, k, v, V.expand_as(parts.weights), of_heads, geometry)
+    tau = torch.as_tensor(parts.tau_score, dtype=torch.float64).detach().flatten()
+    visible = V.expand_as(parts.weights)
+    return Layer(name, parts, q, k, v, visible, tau.expand(q.shape[1]), geometry)
 
 
 def _flocking(name: str, flock: Flock) -> tuple[Tensor, Layer]:
     """The definition, and all that is known on the way."""
-    flock = flock.repeat_kv().watched()
-    out, parts = dense(flock)
-    local = flock.local
-    assert local is not None
+    flock = flock.repeat_kv()
+    out, parts, stats = dense(flock, stats=True)
+    assert stats is not None
+    c, u, rho = stats.c, stats.u, stats.rho
+    assert c is not None
+    assert u is not None
+    assert rho is not None
     geometry = Geometry(
-        z=flock.z[1], c=local.c, h=flock.h_unit[1], u=local.u,
-        near=as_mask(flock.members, flock.vis.M), rho=local.rho, keys=flock.key_unit,
-        gates={rule: getattr(local, f"gate_{rule}") for rule in RULES},
+        z=flock.z[1], c=c, h=flock.h_unit[1], u=u,
+        near=as_mask(flock.members, flock.vis.M), rho=rho, keys=flock.key_unit,
+        gates={rule: getattr(stats, f"gate_{rule}") for rule in RULES},
     )  # fmt: skip
-    visible, tau = flock.vis.visible, flock.rules.tau_score
-    return out, _layer(name, parts, flock.q, flock.k, flock.v, visible, tau, geometry)
+    return out, _layer(name, parts, flock.q, flock.k, flock.v, flock.vis.visible, geometry)
 
 
 def _others(model: nn.Module, layers: list[Layer], stack: ExitStack) -> None:
@@ -189,7 +193,7 @@ def _others(model: nn.Module, layers: list[Layer], stack: ExitStack) -> None:
     modules = self_attentions(model)
     if not modules:
         kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
-        raise Unfit(f"{kind} has no self-attention that asks the attention interface")
+        raise UnsupportedModel(f"{kind} has no self-attention that asks the attention interface")
     for name, module in modules.items():
         swarm = getattr(module, "swarm", None)
         if isinstance(swarm, RuleAdapter):
@@ -236,7 +240,7 @@ class _Plain:
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         for term in FOREIGN:
             if more.get(term) is not None and term != "position_bias":
-                raise Unfit(f"{self.name} has {term} in its scores")
+                raise UnsupportedModel(f"{self.name} has {term} in its scores")
         H, N, M, d = q.shape[1], q.shape[2], k.shape[2], q.shape[-1]
         k, v = repeat_kv(k, H).to(q.dtype), repeat_kv(v, H).to(q.dtype)
         if scaling is not None:

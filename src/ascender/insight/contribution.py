@@ -21,9 +21,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ascender.core.combine import Parts, masked_softmax
+from ascender.core.combine import Parts
 from ascender.core.normalizers import Normalizer
 from ascender.core.rules import RULES
+from ascender.core.softmax import masked_softmax
 from ascender.insight.capture import Layer, capture, has_rules, muted
 
 TERMS = ("base", *RULES, "other")
@@ -136,20 +137,12 @@ def covariances(
     return cov.masked_fill(~rows[..., None], 0).sum((0, 2))
 
 
-def temperature(parts: Parts) -> Float[Tensor, "B H 1 1"]:
-    """τ with total = S / τ, by least squares; 1 where all scores are 0."""
-    S = sum((t.double() for t in parts.terms().values()), torch.zeros(()))
-    total = parts.total.double()
-    up, down = ((x * S).sum((-1, -2), keepdim=True) for x in (S, total))
-    return torch.where(down > 0, up / down.masked_fill(down == 0, 1), torch.ones_like(up))
-
-
 def without(
     layer: Layer, rule: str, normalizer: Normalizer | None = None
 ) -> Float[Tensor, "B H N M"]:
     """A^{−r}: the attention of a layer with a rule muted in it, given the same inputs."""
     p = layer.parts
-    total = p.total.double() - getattr(p, rule).double() / temperature(p)
+    total = p.total.double() - getattr(p, rule).double() / p.tau_score
     if normalizer is None:
         return masked_softmax(total, layer.visible)
     return normalizer.weights(total, layer.visible)

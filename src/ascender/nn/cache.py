@@ -1,4 +1,4 @@
-"""What decoding remembers of past tokens.
+"""KV caches for decoding.
 
     cache = Cache()                          everything, for exact decoding
     cache = Cache(window=128, n_global=4)    the last 128 tokens and the first 4: endless streams
@@ -18,25 +18,25 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from ascender.core.flock import Flock
+from ascender.core.flock import Flock, make_flock
 from ascender.core.geometry import FLOOR, accum_dtype, anchor, bounded, lift, unit
-from ascender.core.normalizers import Normalizer, applied
+from ascender.core.normalizers import Normalizer
 from ascender.core.rules import Rules
 from ascender.core.visibility import Visibility
 
 
 class CrossKV(dict[str, Tensor]):
-    """What a cross-attention made of its context: the next call with the same one finds it here."""
+    """Keys and values of a cross-attention's context, computed once and used in later calls."""
 
     def reorder(self, index: Int[Tensor, "b"]) -> None:
-        """Follow the beams."""
+        """Reorder the batch, as beam search does."""
         self.update({name: t.index_select(0, index) for name, t in self.items()})
 
 
 class KVCache:
     """Named streams (B, ·, tokens, ·) of one attention layer: keys, values, and what else a row
-    needs of its past. `len(cache)` is the number of tokens seen so far. Streams named in BY_COLUMN
-    lie column by column: one row meets narrow keys twice as fast that way."""
+    needs of past tokens. `len(cache)` is the number of tokens so far. Streams in BY_COLUMN are
+    stored column by column: products of one row with narrow keys are twice as fast that way."""
 
     BY_COLUMN: frozenset[str] = frozenset()
 
@@ -44,8 +44,8 @@ class KVCache:
         if n_global and window is None:
             raise ValueError(f"n_global = {n_global} without a window; expected window=…")
         self.window, self.n_global = window, n_global
-        self.seen = 0  # tokens ever kept
-        self.held = 0  # tokens in the buffers
+        self.seen = 0  # tokens appended so far
+        self.held = 0  # tokens in the buffers now
         self._buffers: dict[str, Tensor] = {}
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class KVCache:
         return self._buffers[name].narrow(2, 0, self.held)
 
     def keep(self, mask: Bool[Tensor, "B n"] | None = None, **streams: Tensor) -> None:
-        """Remember n more tokens. `mask`: False where a token is padding."""
+        """Append n tokens. `mask`: False where a token is padding."""
         some = next(iter(streams.values()))
         B, n, device = some.shape[0], some.shape[2], some.device
         if mask is not None and "real" not in self._buffers and self.held:
@@ -67,7 +67,7 @@ class KVCache:
             real = torch.ones(B, n, dtype=torch.bool, device=device) if mask is None else mask
             streams["real"] = real[:, None, :, None]
         if self.window is not None and self.held > 2 * (self.window + self.n_global):
-            self._forget()
+            self._drop_old()
         for name, t in streams.items():
             self._write(name, t)
         self.held += n
@@ -93,7 +93,7 @@ class KVCache:
         B, G, _, w = t.shape
         return t.new_empty(B, G, w, n).mT if name in self.BY_COLUMN else t.new_empty(B, G, n, w)
 
-    def _forget(self) -> None:
+    def _drop_old(self) -> None:
         """Keep the globals and the last `window` tokens."""
         assert self.window is not None
         start = self.held - self.window
@@ -105,9 +105,9 @@ class KVCache:
         self.held = self.n_global + self.window
 
     def crop(self, n: int) -> None:
-        """Forget the newest n tokens. A bounded cache can go back over its last call, at least."""
+        """Drop the newest n tokens. A bounded cache can drop at least those of its last call."""
         kept = self.held - n
-        dropped = self.seen > self.held  # a window's: what it holds is all there is
+        dropped = self.seen > self.held  # a window has dropped older tokens
         least = (self.window or 0) + self.n_global if dropped else 0
         if n < 0 or kept < least:
             raise ValueError(
@@ -116,7 +116,7 @@ class KVCache:
         self.held, self.seen = kept, self.seen - n
 
     def reorder(self, index: Int[Tensor, "b"]) -> None:
-        """Follow the beams: batch row b becomes what row index[b] was."""
+        """Reorder the batch, as beam search does: row b becomes what row index[b] was."""
         for name, t in self._buffers.items():
             beams = t.index_select(0, index)
             self._buffers[name] = self._room(name, beams, t.shape[2]).copy_(beams)
@@ -149,7 +149,7 @@ class KVCache:
 
 
 class Cache(KVCache):
-    """What the rules need: keys and their lengths, values, coordinates, semantic directions."""
+    """The cache of AscenderAttention: keys and their lengths, values, z and unit h."""
 
     BY_COLUMN = frozenset({"z", "h"})
 
@@ -169,9 +169,9 @@ class Cache(KVCache):
         key_norm: float | Tensor | None = None,
         mask: Bool[Tensor, "B n"] | None = None,
     ) -> None:
-        """Remember n more tokens. `mask`: False where a token is padding."""
+        """Append n tokens. `mask`: False where a token is padding."""
         acc = accum_dtype(k.dtype)
-        if k.shape[2] == 1 and mask is None and self._roomy(k, v, z, h):
+        if k.shape[2] == 1 and mask is None and self._fits_in_place(k, v, z, h):
             self._append_one(k, v, z, h, bare)
             return
         z = bounded(z.to(acc))
@@ -187,14 +187,14 @@ class Cache(KVCache):
         self.keep(mask, **new)
 
     def _first(self, z: Tensor, mask: Bool[Tensor, "B n"] | None) -> Float[Tensor, "B Z 1 z"]:
-        """What z is measured from: a token that all later ones see; in a window there is none."""
+        """The origin of z: a token that all later ones see; in a window there is none."""
         if self.window is not None:
             return torch.zeros_like(z[..., :1, :])
         return anchor(z, None if mask is None else mask[:, None])
 
-    def _roomy(self, *new: Tensor) -> bool:
-        """Whether another token only has to be written down, where numpy can do it: at one token
-        its overhead is what costs."""
+    def _fits_in_place(self, *new: Tensor) -> bool:
+        """Whether one more token fits the buffers and numpy can write it: at one token the
+        overhead of torch dominates."""
         full = self.window is not None and self.held > 2 * (self.window + self.n_global)
         return (
             self.held > 0
@@ -258,10 +258,10 @@ class Cache(KVCache):
         """The newest n tokens themselves as queries. What a window hides from all of them is left
         out; one token then sees all that is left."""
         n, seen = q.shape[2], self.held
-        whole = ("other", "pair_values")  # these go by everything held, as index lists do
-        apart = all(options.get(name) is None for name in whole)
-        apart = apart and isinstance(options.get("neighbours"), str)
-        if vis.window is not None and not vis.n_global and vis.mask is None and apart:
+        indexed = ("other", "pair_values")  # like index lists, these count from the first key
+        cuts = all(options.get(name) is None for name in indexed)
+        cuts = cuts and isinstance(options.get("neighbours"), str)
+        if vis.window is not None and not vis.n_global and vis.mask is None and cuts:
             seen = min(seen, vis.window + n)
             vis = replace(vis, j=vis.j[-seen:], window=None if n == 1 else vis.window)
         z, h = (self._buffers[name].narrow(2, self.held - n, n) for name in ("z", "h"))
@@ -274,24 +274,25 @@ class Cache(KVCache):
         """Queries (z from the origin, h at length 1) against the last tokens, which they see."""
         start = self.held - seen
         held = {name: t.narrow(2, start, seen) for name, t in self._buffers.items()}
-        q, rules, normalise = applied(normalizer, q, rules, vis)
-        at = z, held["z"][..., :-1]
-        flock = Flock(
-            q, held["k"], held["v"], *at, h, held["h"], rules=rules, vis=vis,
-            bare=held.get("bare"), key_norm=key_norm, normalise=normalise, **options,
-        )  # fmt: skip
-        known: dict[str, object] = {"z": at, "z_lifted": held["z"], "h_unit": (h, held["h"])}
+        z_q_k = z, held["z"][..., :-1]
+        derived = {"z": z_q_k, "z_lifted": held["z"], "h_unit": (h, held["h"])}
         if key_norm is None:
-            known["key_scale"] = held["scale"]
-        return flock.prepared(**known)
+            derived["key_scale"] = held["scale"]
+        return make_flock(
+            q, held["k"], held["v"], *z_q_k, h, held["h"], rules=rules, vis=vis,
+            bare=held.get("bare"), key_norm=key_norm, normalizer=normalizer, derived=derived,
+            **options,
+        )  # fmt: skip
 
-    def remembered(self, stamp: Callable[[], tuple[Any, ...]], rules: Callable[[], Rules]) -> Rules:
-        """rules(), made again only where the stamp has changed or gradients are asked for."""
+    def cached_rules(
+        self, version: Callable[[], tuple[Any, ...]], rules: Callable[[], Rules]
+    ) -> Rules:
+        """rules(), called again only where the version has changed or gradients are asked for."""
         if torch.is_grad_enabled():
             return rules()
         try:
-            now = stamp()
-        except RuntimeError:  # weights made in inference mode do not tell when they change
+            now = version()
+        except RuntimeError:  # weights created in inference mode have no version
             return rules()
         if self._rules is None or self._rules[0] != now:
             self._rules = now, rules()

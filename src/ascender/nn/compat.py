@@ -1,12 +1,12 @@
-"""Which attention goes with which position, normaliser and kind of pass: tried, not believed.
+"""Tests of every combination of attention, position, normaliser and kind of pass.
 
-A cell either runs and keeps the laws, or refuses with an error that names what does work:
+A combination either runs and keeps the laws, or raises an error that names one that does work:
 
-    sight     changing token j changes no row that may not see j (causal, padded, window)
-    twins     the pass equals the definition with whole matrices, where there is one
-    decode    rows one at a time against a cache equal the full pass, padding included
-    acts      the position and the normaliser change the output: no cell ignores them in silence
-    finite    outputs and gradients; every learned number of either gets one
+    visibility   changing token j changes no row that may not see j (causal, padded, window)
+    definition   the pass equals the definition with N×M matrices, where there is one
+    decoding     rows one at a time against a cache equal the full pass, padding included
+    effect       the position and the normaliser change the output: none is ignored
+    finite       outputs and gradients; every learned number of either gets a gradient
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ SHARP: dict[str, dict[str, Any]] = {  # settings at which a short row shows the 
 }
 
 
-class Broken(AssertionError):
-    """A cell that runs and does not keep a law."""
+class LawBroken(AssertionError):
+    """A combination that runs and breaks a law."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +96,15 @@ def check(
 def _check(cell: Cell, make: Callable[..., Attention] | None = None) -> Verdict:
     try:
         module = build(cell, make)
-        sight(module, cell)
+        check_visibility(module, cell)
         if cell.mode == "decode":
-            decode(module, cell)
+            check_decoding(module, cell)
     except ValueError as refusal:
         return Verdict(cell, False, str(refusal))
     if cell.mode != "decode":
-        twins(module, cell)
-        acts(module, cell, make)
-        finite(module, cell)
+        check_definition(module, cell)
+        check_effect(module, cell, make)
+        check_finite(module, cell)
     return Verdict(cell, True)
 
 
@@ -162,7 +162,7 @@ def may_see(module: Attention, cell: Cell) -> Bool[Tensor, "N N"]:
 
 
 @torch.no_grad()
-def sight(module: Attention, cell: Cell) -> None:
+def check_visibility(module: Attention, cell: Cell) -> None:
     x = tokens(batch=1)
     changed = x.repeat(TOKENS + 1, 1, 1)
     every = torch.arange(TOKENS)
@@ -173,22 +173,22 @@ def sight(module: Attention, cell: Cell) -> None:
     leak = moved & ~may_see(module, cell) & rows[:, None]
     if bool(leak.any()):
         i, j = leak.nonzero()[0].tolist()
-        raise Broken(f"{cell}: row {i} changes with token {j}, which it may not see")
+        raise LawBroken(f"{cell}: row {i} changes with token {j}, which it may not see")
     if not bool(moved[-2, :-2].any()):
-        raise Broken(f"{cell}: row {TOKENS - 2} looks at nobody")
+        raise LawBroken(f"{cell}: row {TOKENS - 2} attends to no other token")
 
 
 @torch.no_grad()
-def twins(module: Attention, cell: Cell) -> None:
+def check_definition(module: Attention, cell: Cell) -> None:
     if type(module).parts is Attention.parts:
         return
     x = tokens()
     worst = (run(module, x, cell) - run(module, x, cell, return_parts=True)[0]).abs().max()
     if not float(worst) < CLOSE:
-        raise Broken(f"{cell}: the pass is {float(worst):.1e} from its definition")
+        raise LawBroken(f"{cell}: the pass is {float(worst):.1e} from its definition")
 
 
-def decode(module: Attention, cell: Cell) -> None:
+def check_decoding(module: Attention, cell: Cell) -> None:
     x, cut = tokens(), 4
     for real in (None, padding(x) | (torch.arange(TOKENS) == TOKENS - 1)):
         cache, got = module.new_cache(), []
@@ -200,11 +200,11 @@ def decode(module: Attention, cell: Cell) -> None:
         rows = slice(None) if real is None else real[0]
         worst = (torch.cat(got, 1) - want)[:, rows].abs().max()
         if not float(worst) < CLOSE:
-            raise Broken(f"{cell}: decoding is {float(worst):.1e} from the full pass")
+            raise LawBroken(f"{cell}: decoding is {float(worst):.1e} from the full pass")
 
 
 @torch.no_grad()
-def acts(module: Attention, cell: Cell, make: Callable[..., Attention] | None) -> None:
+def check_effect(module: Attention, cell: Cell, make: Callable[..., Attention] | None) -> None:
     """Compared with the same module without its position, and with a plain softmax."""
     x = tokens()
     y = run(module, x, cell)
@@ -217,10 +217,10 @@ def acts(module: Attention, cell: Cell, make: Callable[..., Attention] | None) -
         without = build(cell, make)
         setattr(without, name, plain)
         if float((run(without, x, cell) - y).abs().max()) < 1e-6:
-            raise Broken(f"{cell}: the {name} changes nothing")
+            raise LawBroken(f"{cell}: the {name} changes nothing")
 
 
-def finite(module: Attention, cell: Cell) -> None:
+def check_finite(module: Attention, cell: Cell) -> None:
     x = tokens().requires_grad_()
     y = run(module, x, cell)
     y.square().sum().backward()
@@ -228,10 +228,10 @@ def finite(module: Attention, cell: Cell) -> None:
     for name, owner in owners.items():
         for number, p in owner.named_parameters():
             if p.grad is None or not bool((p.grad != 0).any()):
-                raise Broken(f"{cell}: {name}.{number} gets no gradient")
+                raise LawBroken(f"{cell}: {name}.{number} gets no gradient")
     found = [y, x.grad, *(p.grad for p in module.parameters() if p.grad is not None)]
     if not all(bool(t.isfinite().all()) for t in found if t is not None):
-        raise Broken(f"{cell}: outputs or gradients that are not finite")
+        raise LawBroken(f"{cell}: outputs or gradients that are not finite")
 
 
 # The table that the package ships; `ascender list compat --check --write .` makes it again.
@@ -292,7 +292,7 @@ def page(found: dict[str, Any]) -> str:
             for entry in row.values():
                 reasons.update(dict.fromkeys(entry["refuses"].values()))
         if reasons:
-            lines += ["", "It refuses the rest with:", "", *(f"- {text}" for text in reasons)]
+            lines += ["", "The other cells raise:", "", *(f"- {text}" for text in reasons)]
         lines.append("")
     return "\n".join(lines)
 
@@ -305,16 +305,16 @@ def save(found: dict[str, Any], root: Path) -> list[Path]:
         entry["refuses"] = {mode: reasons.index(why) for mode, why in entry["refuses"].items()}
     text = json.dumps({"reasons": reasons, "table": kept}, ensure_ascii=False, indent=1) + "\n"
     return [
-        write(root / "src" / "ascender" / STORED, text),
+        write(root / "src" / "ascender" / "nn" / STORED, text),
         write(root / "docs" / PAGE, page(found)),
     ]
 
 
-PREAMBLE = """# What goes with what
+PREAMBLE = """# Compatibility
 
-Made by `ascender list compat --check --write .`, which builds every combination at a small size
-and tries it; a test does so again and compares. A cell names the kinds of pass that run and keep
-the laws (ascender/compat.py): F full, C causal, P padded, W window, D decode; — none does. What
-does not run refuses with an error that names what does. Nothing is ignored in silence: a law
-checks that the position and the normaliser change the output.
+Which attention runs with which position and normaliser. `ascender list compat --check --write .`
+builds every combination at a small size, tests it and writes this page; a test repeats it and
+compares. A cell lists the kinds of pass that run and keep the laws (`src/ascender/nn/compat.py`):
+F full, C causal, P padded, W window, D decode; — none. All others raise an error that names what
+works. No position or normaliser is silently ignored: a law checks that each changes the output.
 """

@@ -1,133 +1,176 @@
-"""The rules' numbers as a module learns them: one a head, or one for all."""
+"""The options of a module that has the three rules, and the numbers that it learns.
+
+The options are the annotated attributes of RuleOptions, with their defaults: the constructors of
+AscenderAttention and RuleAdapter, the options of a config and of a variant are read from there.
+The learned numbers are the fields of core.rules.Rules that are declared so.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ascender.common.validate import check_int, check_number
-from ascender.core.rules import RULES, Rules
+from ascender.common.validate import check_flag, check_int, check_number
+from ascender.core.checks import check_neighbours
+from ascender.core.rules import LEARNED, NOT_LEARNED, RULES, Rules
 
-BY_HEAD = ("per_head", "shared")
-OF_GATES = ("alpha_align", "alpha_coh", "log_kappa")
-OPEN = {"alpha_align": 0.0, "alpha_coh": 0.0, "kappa": 1e-12}  # η = 1 in any crowd that is there
+PER_HEAD = ("per_head", "shared")
+ROLES = (*RULES, "all", "none")
+OPEN_GATES = {"alpha_align": 0.0, "alpha_coh": 0.0, "kappa": 1e-12}  # η = 1 wherever ρ > 0
 
 
-class RuleParameters:
-    """For a module that owns them: ω, α and δ as they are; τ, κ and τ_score, which are positive,
-    as logarithms. λ are plain floats that a schedule sets.
+class RuleOptions:
+    """The options of the rules, for every module that has them. A subclass may have other defaults.
 
-    roles   None (every rule in every head), or one of align, sep, coh, all, none a head
-    gates   False: γ = ½ (its largest, at α = 0) and η = 1 for every token, and α and κ do not learn
+    d_z, d_a          widths of latent coordinates z and semantic projections h
+    k                 neighbours: one number, or one a head
+    geometry          "per_head", or "shared": one U, P and kernel width τ for all heads (cheaper)
+    numbers           "per_head", or "shared": one ω, α, δ, κ and τ_score for all heads
+    neighbours        N_k(i) by "semantic" similarity or by base "scores"
+    standardise       False: the biases are not standardised by row
+    separation_scope  separation acts on "neighbours" or on "all" flockmates
+    local_scope       the crowd and the centre are of all "visible" tokens or of the "neighbours"
+    roles             None (every rule in every head), or one of align, sep, coh, all, none a head
+    gates             False: γ = ½ (its largest, at α = 0) and η = 1 for every token; α and κ are
+                      not learned
+    omega, tau        where ω and the kernel widths τ_sep, τ_coh start
     """
 
-    k: int | tuple[int, ...]
+    d_z: int = 16
+    d_a: int = 16
+    k: int | Sequence[int] = Rules.k  # type: ignore[assignment]
+    geometry: str = "per_head"
+    numbers: str = "per_head"
+    neighbours: str | Tensor = "semantic"
+    standardise: bool = Rules.standardise
+    separation_scope: str = Rules.separation_scope
+    local_scope: str = Rules.local_scope
     roles: Sequence[str] | None = None
     gates: bool = True
-    standardise: bool = True
-    separation_scope: str = "neighbours"
-    local_scope: str = "visible"
+    omega: float = 0.1
+    tau: float = 1.0
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """The signature of a subclass' constructor shows the options and its own defaults."""
+        super().__init_subclass__(**kwargs)
+        if "__init__" not in vars(cls):
+            return
+        own = inspect.signature(cls.__init__)
+        *named, last = own.parameters.values()
+        if last.kind is last.VAR_KEYWORD:
+            rules = [
+                last.replace(name=n, kind=last.KEYWORD_ONLY, default=getattr(cls, n), annotation=a)
+                for n, a in OPTIONS.items()
+                if n not in own.parameters
+            ]
+            first = [p for p in named if p.kind is not p.KEYWORD_ONLY]
+            signature = own.replace(parameters=[*first, *rules, *named[len(first) :], last])
+            cls.__init__.__signature__ = signature  # type: ignore[attr-defined]
+
+    def set_options(self, heads: int, options: dict[str, Any]) -> None:
+        """Take the options of the rules out of these, check them and keep them as attributes."""
+        for name in OPTIONS:
+            setattr(self, name, options.pop(name, getattr(self, name)))
+        check_int("d_z", self.d_z, 1)
+        check_int("d_a", self.d_a, 1)
+        for name in ("geometry", "numbers"):
+            if (choice := getattr(self, name)) not in PER_HEAD:
+                raise ValueError(
+                    f"unknown {name} {choice!r}; expected one of {', '.join(PER_HEAD)}"
+                )
+        for name in ("standardise", "gates"):
+            check_flag(name, getattr(self, name))
+        if not isinstance(self.neighbours, Tensor):
+            check_neighbours(self.neighbours, 1, heads, 1)
+        check_number("omega", self.omega, "a number, where every head's ω starts")
+        check_number("tau", self.tau, "a number > 0", math.ulp(0.0))
+        if isinstance(self.k, Iterable) and not isinstance(self.k, str):
+            self.k = tuple(self.k)
+        if self.roles is not None:
+            check_roles(self.roles, heads)
+            self.roles = tuple(self.roles)
+
+
+OPTIONS: dict[str, Any] = dict(RuleOptions.__annotations__)
+
+
+class RuleParameters(RuleOptions):
+    """For a module that learns the rules' numbers: ω, α and δ as they are; τ, κ and τ_score, which
+    are positive, as logarithms. λ are plain floats that a schedule sets."""
+
     lam_align: float = 1.0
     lam_sep: float = 1.0
     lam_coh: float = 1.0
-    omega_align: Tensor
-    omega_sep: Tensor
-    omega_coh: Tensor
-    alpha_align: Tensor
-    alpha_coh: Tensor
-    log_tau_sep: Tensor
-    log_tau_coh: Tensor
-    delta: Tensor
-    log_kappa: Tensor
-    log_tau_score: Tensor
 
-    def make_numbers(self, omega: float, size: int, spaces: int, tau: float = 1.0) -> None:
-        """`size` values of each, `spaces` of the kernel widths, which start at `tau`;
-        reset_numbers fills them."""
-        check_number("omega", omega, "a number, where every head's ω starts")
-        check_number("tau", tau, "a number > 0", math.ulp(0.0))
-        self.omega, self.tau = omega, tau
-        for name in self.starts():
-            width = spaces if name in ("log_tau_sep", "log_tau_coh") else size
-            setattr(self, name, nn.Parameter(torch.empty(width)))
+    def make_maps(self, source: int, heads: int) -> tuple[nn.Linear, nn.Linear]:
+        """(U, P): the maps from tokens of a width to z and h."""
+        spaces = 1 if self.geometry == "shared" else heads
+        U = nn.Linear(source, spaces * self.d_z, bias=False)
+        return U, nn.Linear(source, spaces * self.d_a, bias=False)
+
+    def make_numbers(self, heads: int) -> None:
+        """The learned numbers, at their start."""
+        sizes = {
+            "head": 1 if self.numbers == "shared" else heads,
+            "space": 1 if self.geometry == "shared" else heads,
+        }
+        for name, parameter in self._learned():
+            setattr(
+                self, parameter, nn.Parameter(torch.empty(sizes[LEARNED[name].get("per", "head")]))
+            )
         self.reset_numbers()
+        self.rules().check_heads(heads)  # wrong options fail now, not at the first call
 
-    def starts(self) -> dict[str, float]:
-        """Where the learned numbers start."""
-        found = {
-            **{f"omega_{rule}": self.omega for rule in RULES},
-            "alpha_align": 1.0, "alpha_coh": 1.0,
-            "log_tau_sep": math.log(self.tau), "log_tau_coh": math.log(self.tau),
-            "delta": 0.2, "log_kappa": math.log(32.0), "log_tau_score": 0.0,
-        }  # fmt: skip
-        return found if self.gates else {n: x for n, x in found.items() if n not in OF_GATES}
+    def _learned(self) -> Iterator[tuple[str, str]]:
+        """(name in Rules, name of the parameter) of every number that is learned."""
+        for name, how in LEARNED.items():
+            if self.gates or not how.get("gate"):
+                yield name, f"log_{name}" if how["learned_as"] == "log" else name
 
     def reset_numbers(self) -> None:
-        """The numbers as they start."""
-        for name, value in self.starts().items():
-            nn.init.constant_(getattr(self, name), value)
-
-    def _omega(self, rule: str) -> Tensor:
-        """ω, 0 in the heads that have another role."""
-        omega: Tensor = getattr(self, f"omega_{rule}")
-        if self.roles is None:
-            return omega
-        return omega * omega.new_tensor([role in (rule, "all") for role in self.roles])
+        """The learned numbers as they start."""
+        starts = {f"omega_{rule}": self.omega for rule in RULES}
+        starts |= {"tau_sep": self.tau, "tau_coh": self.tau}
+        for name, parameter in self._learned():
+            start = starts.get(name, getattr(Rules, name))
+            value = math.log(start) if parameter.startswith("log_") else start
+            nn.init.constant_(getattr(self, parameter), value)
 
     def rules(self) -> Rules:
         """The numbers as they are now."""
-        gates: dict[str, Any] = OPEN
-        if self.gates:
-            gates = {"alpha_align": self.alpha_align, "alpha_coh": self.alpha_coh,
-                     "kappa": self.log_kappa.exp()}  # fmt: skip
-        return Rules(
-            **{f"omega_{rule}": self._omega(rule) for rule in RULES}, **gates,
-            tau_sep=self.log_tau_sep.exp(), tau_coh=self.log_tau_coh.exp(),
-            delta=self.delta, tau_score=self.log_tau_score.exp(),
-            k=self.k, lam_align=self.lam_align, lam_sep=self.lam_sep, lam_coh=self.lam_coh,
-            standardise=self.standardise, separation_scope=self.separation_scope,
-            local_scope=self.local_scope,
-        )  # fmt: skip
+        found: dict[str, Any] = {} if self.gates else dict(OPEN_GATES)
+        for name, parameter in self._learned():
+            value = getattr(self, parameter)
+            found[name] = value.exp() if parameter.startswith("log_") else value
+        if self.roles is not None:
+            for rule in RULES:
+                omega = found[f"omega_{rule}"]
+                own = omega.new_tensor([role in (rule, "all") for role in self.roles])
+                found[f"omega_{rule}"] = omega * own
+        return Rules(**found, **{name: getattr(self, name) for name in NOT_LEARNED})
 
-    def stamp(self) -> tuple[Any, ...]:
+    def version(self) -> tuple[Any, ...]:
         """Differs where rules() would."""
         learned = [p for p in vars(self)["_parameters"].values() if p is not None]
-        return (
-            self.lam_align, self.lam_sep, self.lam_coh, self.k, self.roles, self.standardise,
-            self.separation_scope, self.local_scope, *((id(p), p._version) for p in learned),
-        )  # fmt: skip
+        plain = (getattr(self, name) for name in (*NOT_LEARNED, "roles"))
+        return (*plain, *((id(p), p._version) for p in learned))
 
 
-def start_coordinates(U: nn.Linear, d_z: int) -> None:
+def reset_coordinates(U: nn.Linear, d_z: int) -> None:
     """Entries of variance 1/(dim · d_z), so that tokens of unit variance lie about √2 apart."""
     nn.init.normal_(U.weight, std=(U.in_features * d_z) ** -0.5)
 
 
-def counts(k: Any) -> Any:
-    """k as a module keeps it: one, or a tuple of one a head. Rules checks what is in it."""
-    return tuple(k) if isinstance(k, Iterable) and not isinstance(k, str) else k
-
-
-def check_widths(d_z: int, d_a: int) -> None:
-    check_int("d_z", d_z, 1)
-    check_int("d_a", d_a, 1)
-
-
-def check_heads(heads: int, geometry: str, numbers: str, roles: Sequence[str] | None) -> None:
-    """What may differ by head."""
-    for name, choice in (("geometry", geometry), ("numbers", numbers)):
-        if choice not in BY_HEAD:
-            raise ValueError(f"unknown {name} {choice!r}; expected one of {', '.join(BY_HEAD)}")
-    if roles is not None:
-        allowed = (*RULES, "all", "none")
-        if isinstance(roles, str) or not isinstance(roles, Sequence):
-            raise TypeError(f"roles = {roles!r}; expected a list of one a head ({heads})")
-        if len(roles) != heads:
-            raise ValueError(f"roles has {len(roles)} entries; expected one a head ({heads})")
-        for role in roles:
-            if role not in allowed:
-                raise ValueError(f"unknown role {role!r}; expected one of {', '.join(allowed)}")
+def check_roles(roles: Any, heads: int) -> None:
+    if isinstance(roles, str) or not isinstance(roles, Sequence):
+        raise TypeError(f"roles = {roles!r}; expected a list of one a head ({heads})")
+    if len(roles) != heads:
+        raise ValueError(f"roles has {len(roles)} entries; expected one a head ({heads})")
+    for role in roles:
+        if role not in ROLES:
+            raise ValueError(f"unknown role {role!r}; expected one of {', '.join(ROLES)}")

@@ -1,10 +1,10 @@
-"""The slot: one place, one signature, for everything that shapes attention.
+"""Attention: the base class of every attention, ours and the baselines.
 
     x ─ embed ─ W_Q, W_K, W_V ─ rotate ─ attend_heads ─ W_O ─ y
           └──────── position ────┴─ bias ──┘
                                  normalizer
 
-An attention object says how rows meet keys (`attend_heads`); the projections, the position, the
+A subclass computes softmax(…) v of the heads (`attend_heads`); the projections, the position, the
 normaliser, masks and caches are the same for all. A baseline differs from ours by one object:
 
     AscenderAttention(64, 4, position="rope")      Performer(64, 4, position="rope")
@@ -24,40 +24,47 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from ascender.common.validate import check_flag, check_int, check_number, check_options
-from ascender.core.checks import THEIRS, check_other, check_window, make_visibility
+from ascender.core.checks import KNOWN_ELSEWHERE, check_other, check_window, make_visibility
 from ascender.core.combine import Bias, Parts, add_bias
 from ascender.core.normalizers import NORMALIZERS, Normalizer
 from ascender.core.normalizers import normalizer as make_normalizer
 from ascender.core.visibility import Visibility
 from ascender.nn.cache import CrossKV, KVCache
-from ascender.nn.call import Call, apart, broken, emptied, large, ordinary
+from ascender.nn.call import Call
+from ascender.nn.nonfinite import (
+    limit,
+    nonfinite_tokens,
+    run_isolated,
+    within_limits,
+    zero_nonfinite,
+)
 from ascender.nn.positions import POSITIONS, Position
 from ascender.nn.positions import position as make_position
 
-# nn.MultiheadAttention's options, and what is to be written here.
+# Options of nn.MultiheadAttention, and what to write here instead.
 MULTIHEAD = {
     "batch_first": "nothing: tokens are always (batch, tokens, dim)",
     "kdim": "context_dim=…",
     "vdim": "context_dim=…",
     "is_causal": "causal=True at the call",
 }
-# … and those of its call, or of transformers' models.
+# The same for the arguments of its call, and of transformers' models.
 CALLED = {
-    **THEIRS,
+    **KNOWN_ELSEWHERE,
     "key_padding_mask": "mask=~key_padding_mask (here True = may attend)",
     "attention_mask": "mask=attention_mask.bool() (True = a real token)",
-    "past_key_values": "cache=…, made by new_cache()",
+    "past_key_values": "cache=…, from new_cache()",
     "position_ids": "positions=…",
 }
 WAYS = ("embed", "rotate", "bias", "scores", "values")  # in which a position can act
 
 
 class Unsupported(ValueError):
-    """A combination that cannot be had; the message names what can."""
+    """A combination that does not work; the message names one that does."""
 
 
 def ways(kind: type[Position]) -> list[str]:
-    """How a position acts: the methods it has of its own."""
+    """How a position acts: the methods that it overrides."""
     return [w for w in WAYS if getattr(kind, w) is not getattr(Position, w)]
 
 
@@ -74,23 +81,23 @@ def options_of(kind: type) -> list[str]:
 
 
 class Attention(nn.Module, ABC):
-    """Multi-head attention with a hole in the middle.
+    """Multi-head attention: everything but `attend_heads`.
 
     heads       query heads; kv_heads ≤ heads groups keys and values
     position    none, rope, alibi, t5, shaw, learned, sinusoidal, or a Position
     normalizer  softmax, ssmax, topk, sparsemax, entmax15, length, or a Normalizer
-    window, n_global   look w tokens around, and at the first g tokens (where `windows`)
+    window, n_global   attend to w tokens on each side and to the first g tokens (where `windows`)
     dropout     on the weights while training
     """
 
     name: str
-    windows = False  # whether window=… means anything here
-    serves: tuple[str, ...] = WAYS  # the ways of a position it can take
-    softmax_only = False  # whether it never has the scores to normalise otherwise
-    decodes = True  # with a cache
-    crosses = True  # keys from another sequence
-    of_context: tuple[str, ...] = ("k", "v")  # what `project` makes of it
-    repeats = True  # whether mixing a call twice is the same as once: no state is kept
+    windows = False  # whether it has a window
+    serves: tuple[str, ...] = WAYS  # the ways in which its position may act
+    softmax_only = False  # whether its normaliser must be a softmax
+    decodes = True  # whether it can decode with a cache
+    crosses = True  # whether keys may come from another sequence
+    of_context: tuple[str, ...] = ("k", "v")  # what `project` computes from the keys' tokens
+    repeats = True  # whether it keeps no state, so that a call may be computed twice
 
     def __init__(
         self, dim: int, heads: int, *, head_dim: int | None = None, kv_heads: int | None = None,
@@ -126,7 +133,7 @@ class Attention(nn.Module, ABC):
         self.W_O = nn.Linear(heads * self.head_dim, dim, bias=bias)
 
     def check_fit(self) -> None:
-        """Refuse at the door what this attention cannot do."""
+        """Refuse combinations that this attention cannot compute."""
         if self.window is not None and not self.windows:
             raise Unsupported(
                 f"window = {self.window}: {self.name} attention has no window; expected one of "
@@ -148,10 +155,10 @@ class Attention(nn.Module, ABC):
 
     @abstractmethod
     def attend_heads(self, call: Call) -> Float[Tensor, "B H N e"]:
-        """Rows meet keys."""
+        """A v of each head."""
 
     def parts(self, call: Call) -> tuple[Float[Tensor, "B H N e"], Parts]:
-        """The same with every term of every score."""
+        """attend_heads, with every term of every score."""
         raise Unsupported(
             f"{self.name} attention has no matrix of scores to take apart; expected one "
             "of vanilla, graph, ascender, shuffled, or a call without return_parts"
@@ -172,7 +179,7 @@ class Attention(nn.Module, ABC):
         return other if scores is None else add_bias(other, scores / call.q.shape[-1] ** 0.5)
 
     def neighbours_of(self, call: Call) -> Int[Tensor, "..."] | None:
-        """The index lists a pass goes by, to hand to another layer."""
+        """The neighbour lists of a pass, for another layer to use."""
         return call.neighbours if isinstance(call.neighbours, Tensor) else None
 
     def forward(
@@ -195,13 +202,13 @@ class Attention(nn.Module, ABC):
         """y, or (y, Parts) with return_parts, or (y, index lists) with return_neighbours, or
         (y, Parts, index lists).
 
-        context    keys come from here instead of x: cross-attention; positions that act in the
-                   attention (rope, alibi, t5, shaw) have no say there
+        context    keys and values come from here instead of x: cross-attention; positions that act
+                   in the attention (rope, alibi, t5, shaw) do nothing there
         mask       bool, True = may attend: (B, M) for padding, or broadcastable to (B, H, N, M)
         other      an additive bias that broadcasts to (B, H, N, M), or LowRank
-        neighbours index lists to go by (ascender, graph), such as another layer's
-        cache      x are the next tokens; attends causally to them and to all that it holds. With
-                   a context: a Memory, so that its keys are made once
+        neighbours index lists (ascender, graph), such as another layer's
+        cache      x are the next tokens, which attend causally to themselves and to the cache. With
+                   a context: a CrossKV, so that its keys are computed once
         positions  (N,) or (B, N), for rope and the absolute ones, where not 0, 1, 2 …
         is_causal  another name of causal
         """
@@ -214,59 +221,61 @@ class Attention(nn.Module, ABC):
                 "keys and values are of other tokens"
             )
         causal = causal or is_causal
-        strange = not (ordinary(x) and (context is None or cache is not None or ordinary(context)))
-        if strange and cache is None:
-            call = self._marked(x, context, causal, mask, other, neighbours, positions)
-        else:  # a cache keeps what there is
+        usual = within_limits(x) and (
+            context is None or cache is not None or within_limits(context)
+        )
+        if not usual and cache is None:
+            call = self._nonfinite_call(x, context, causal, mask, other, neighbours, positions)
+        else:  # a cache keeps the tokens as they are
             call = self.call(x, context, causal, mask, other, neighbours, cache, positions)
         if backend is not None:
             call = replace(call, backend=backend)
         if return_neighbours:
             call = replace(call, neighbours=self.neighbours_of(call))
-        out, *parts = self._run(call, return_parts, strange, cache is not None)
+        out, *parts = self._run(call, return_parts, usual, cache is not None)
         near = [call.neighbours] if return_neighbours else []
-        y = self._merge_finite(out) if strange else self._merge(out)
+        y = self._merge(out) if usual else self._merge_finite(out)
         return (y, *parts, *near) if parts or near else y
 
-    def _marked(
+    def _nonfinite_call(
         self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None, other: Bias,
         neighbours: str | Tensor | None, positions: Tensor | None,
     ) -> Call:  # fmt: skip
         """The call of tokens of which some are not finite or too large."""
         self._check_tokens(x, context, None)
-        x, bad = emptied(x)
+        x, bad = zero_nonfinite(x)
         bad_q = bad_k = bad
         if context is not None:
-            context, bad_k = emptied(context)
+            context, bad_k = zero_nonfinite(context)
         call = self.call(x, context, causal, mask, other, neighbours, None, positions)
-        return call.marked(bad_q, bad_k, self.of_context)
+        return call.fill_tokens(bad_q, bad_k, self.of_context, torch.nan)
 
-    def _run(self, call: Call, parts: bool, strange: bool, cached: bool) -> tuple[Any, ...]:
-        """(out,) or (out, Parts); contained where a token is strange, or one of the cache was."""
-        if not strange:
+    def _run(self, call: Call, parts: bool, usual: bool, cached: bool) -> tuple[Any, ...]:
+        """(out,) or (out, Parts); by `contain` where a token, or one in the cache, is not usual."""
+        if usual:
             found = self.parts(call) if parts else (self.attend_heads(call),)
-            if not (cached and self.repeats) or ordinary(found[0]):
+            if not (cached and self.repeats) or within_limits(found[0]):
                 return found
-        return self.contained(call, parts)
+        return self.contain(call, parts)
 
-    def contained(self, call: Call, parts: bool) -> tuple[Any, ...]:
-        """The same where tokens may hold anything: see call.py."""
-        once = call.cache is None or self.repeats  # else a state has to take in what is large
+    def contain(self, call: Call, parts: bool) -> tuple[Any, ...]:
+        """The same with tokens that are not finite or too large: see nonfinite.py."""
+        once = call.cache is None or self.repeats  # else large tokens must reach the state
         bad, huge = (
-            (broken(call.q, most=most), broken(call.k, call.v, most=most))
-            for most in (math.inf, large(call.q) if once else math.inf)
+            (nonfinite_tokens(call.q, most=most), nonfinite_tokens(call.k, call.v, most=most))
+            for most in (math.inf, limit(call.q) if once else math.inf)
         )
-        clean = call.without(*huge, self.of_context)
+        clean = call.fill_tokens(*huge, self.of_context, 0.0)
         out, *more = self.parts(clean) if parts else (self.attend_heads(clean),)
-        spoilt = self.sees(call.vis, *bad)
+        sees_bad = self.sees(call.vis, *bad)
         if any(bool((h & ~b).any()) for b, h in zip(bad, huge, strict=True)):
-            plain = replace(call.without(*bad, self.of_context), dropout=0.0)
-            own = apart(self.attend_heads, plain, self.parameters())
-            out = torch.where(self.sees(call.vis, *huge), own, out)
+            finite = replace(call.fill_tokens(*bad, self.of_context, 0.0), dropout=0.0)
+            second = run_isolated(self.attend_heads, finite, self.parameters())
+            out = torch.where(self.sees(call.vis, *huge), second, out)
         if parts:
-            weights = more[0].weights.masked_fill(spoilt & call.vis.visible, torch.nan)
+            weights = more[0].weights.masked_fill(sees_bad & call.vis.visible, torch.nan)
             more = [replace(more[0], weights=weights)]
-        return out.masked_fill(spoilt, torch.nan), *more
+        return out.masked_fill(sees_bad, torch.nan), *more
 
     def sees(
         self, vis: Visibility, queries: Bool[Tensor, "B N"], keys: Bool[Tensor, "B M"]
@@ -285,7 +294,7 @@ class Attention(nn.Module, ABC):
         other: Bias, neighbours: str | Tensor | None, cache: Any,
         positions: Tensor | None,
     ) -> Call:  # fmt: skip
-        """The pass that a forward asks for, checked."""
+        """The checked inputs of a forward pass."""
         self._check_tokens(x, context, cache)
         memory, cache = (cache, None) if isinstance(cache, CrossKV) else (None, cache)
         start = 0 if cache is None else len(cache)
@@ -293,12 +302,15 @@ class Attention(nn.Module, ABC):
         if where is None:
             where = torch.arange(start, start + x.shape[1], device=x.device)
         x = self.position.embed(x, where)
-        made = self.project(x, context) if memory is None else self._known(x, context, memory)
+        streams = (
+            self.project(x, context) if memory is None else self._project_cached(x, context, memory)
+        )
         if context is None:
-            rotated = self.position.rotate(made["k"], where)
-            if rotated is not made["k"]:
-                made.update(q=self.position.rotate(made["q"], where), bare=made["k"], k=rotated)
-        q, k, v, bare = (made.pop(name, None) for name in ("q", "k", "v", "bare"))
+            rotated = self.position.rotate(streams["k"], where)
+            if rotated is not streams["k"]:
+                q = self.position.rotate(streams["q"], where)
+                streams.update(q=q, bare=streams["k"], k=rotated)
+        q, k, v, bare = (streams.pop(name, None) for name in ("q", "k", "v", "bare"))
         cross = context is not None
         window, n_global = (None, 0) if cross else (self.window, self.n_global)
         seen = self._padding(mask, x if context is None else context) if cache is None else None
@@ -308,7 +320,7 @@ class Attention(nn.Module, ABC):
         )  # fmt: skip
         call = Call(
             q, k, v, vis, self.position, bare=bare, neighbours=neighbours, backend=self.backend,
-            dropout=self.dropout if self.training else 0.0, cache=cache, more=made,
+            dropout=self.dropout if self.training else 0.0, cache=cache, more=streams,
         )  # fmt: skip
         if cache is not None:
             call = self.read_cache(call, self.new_token_mask(mask, call.q.shape[2], cache))
@@ -320,7 +332,7 @@ class Attention(nn.Module, ABC):
     def project(
         self, x: Float[Tensor, "B N dim"], context: Float[Tensor, "B M source"] | None = None
     ) -> dict[str, Any]:
-        """q, k, v by head, and whatever else `mix` wants to find in `more`."""
+        """q, k, v by head, and what else `attend_heads` reads from `call.more`."""
         source = x if context is None else context
         q = self._split(self.W_Q(x))
         return {"q": q, "k": self._split(self.W_K(source)), "v": self._split(self.W_V(source))}
@@ -328,28 +340,27 @@ class Attention(nn.Module, ABC):
     def scale_query(
         self, q: Float[Tensor, "B H N d"], count: Callable[[], Tensor]
     ) -> Float[Tensor, "B H N d"]:
-        """q sharpened and over the temperature; |V(i)| is made only for a normaliser that asks."""
+        """q as the normaliser scales it; |V(i)| is computed only if it needs it."""
         if type(self.normalizer).sharpen is not Normalizer.sharpen:
             q = self.normalizer.sharpen(q, count())
         T = self.normalizer.temperature
         return q if T == 1 else q / T
 
-    def _known(self, x: Tensor, context: Tensor | None, memory: CrossKV) -> dict[str, Any]:
-        """The same, with what is known of the context: it is looked at once, then for its first
-        token only."""
+    def _project_cached(self, x: Tensor, context: Tensor | None, memory: CrossKV) -> dict[str, Any]:
+        """project, with the keys and values of the context computed once and kept in `memory`."""
         assert context is not None
         if memory:
             return {**self.project(x, context[:, :1]), **memory}
-        made = self.project(x, context)
-        memory.update({name: made[name] for name in self.of_context})
-        return made
+        streams = self.project(x, context)
+        memory.update({name: streams[name] for name in self.of_context})
+        return streams
 
     def new_cache(self) -> Any:
         """An empty cache for decoding: bounded where there is a window."""
         return KVCache(window=self.window, n_global=self.n_global)
 
     def read_cache(self, call: Call, mask: Bool[Tensor, "B n"] | None) -> Call:
-        """The new tokens against everything the cache holds, themselves included."""
+        """The new tokens against everything in the cache, themselves included."""
         cache = call.cache
         cache.keep(mask, k=call.k, v=call.v)
         vis = cache.visibility(call.q.shape[2])
@@ -375,10 +386,10 @@ class Attention(nn.Module, ABC):
                 "whole sequence"
             )
         if isinstance(cache, CrossKV) and context is None:
-            raise ValueError("cache is Memory, without a context; expected new_cache()")
+            raise ValueError("cache is CrossKV, without a context; expected new_cache()")
         if context is not None and not isinstance(cache, CrossKV):
             raise ValueError(
-                f"cache is {type(cache).__name__}; expected no context with it, or Memory()"
+                f"cache is {type(cache).__name__}; expected no context with it, or CrossKV()"
             )
         if context is not None:
             return
@@ -417,8 +428,8 @@ class Attention(nn.Module, ABC):
         return self.W_O(out.transpose(1, 2).flatten(2))
 
     def _merge_finite(self, out: Float[Tensor, "B H N d"]) -> Float[Tensor, "B N dim"]:
-        """The same, past rows that are not finite: W_O has no gradient from them."""
-        finite, bad = emptied(out.transpose(1, 2).flatten(2))
+        """_merge, with NaN for rows that are not finite: W_O gets no gradient from them."""
+        finite, bad = zero_nonfinite(out.transpose(1, 2).flatten(2))
         return self.W_O(finite).masked_fill(bad[..., None], torch.nan)
 
     def extra_repr(self) -> str:

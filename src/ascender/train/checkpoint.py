@@ -22,7 +22,14 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ascender.common.files import Kind, beside, flush, read_json, read_tensors, writing_tensors
+from ascender.common.files import (
+    Kind,
+    flush,
+    read_json,
+    read_tensors,
+    temporary_path,
+    writing_tensors,
+)
 
 FOLDER, KEPT = "checkpoints", 2
 WEIGHTS, STATE, SHEET = "model.safetensors", "state.safetensors", "state.json"
@@ -45,7 +52,7 @@ def save(out: Path, step: int, checkpoint: Checkpoint) -> Path:
     """Write it atomically, then delete all but the last two."""
     folder = out / FOLDER
     place = folder / f"step-{step:08d}"
-    half = beside(place)
+    half = temporary_path(place)
     for left in folder.glob(".step-*"):  # by a process that was killed: a run has one writer
         shutil.rmtree(left, ignore_errors=True)
     half.mkdir(parents=True)

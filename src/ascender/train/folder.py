@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ascender.common.files import beside, flush, parsed, read_json, write, writing_tensors
+from ascender.common.files import flush, parsed, read_json, temporary_path, write, writing_tensors
 from ascender.tasks import Task
 from ascender.train import checkpoint
 from ascender.train.record import read_record
@@ -69,7 +69,7 @@ def keep_model(out: Path, model: Any, task: Task) -> None:
     from transformers.utils import logging
 
     place = out / MODEL
-    half = beside(place)
+    half = temporary_path(place)
     for left in out.glob(f".{MODEL}.*"):  # by a process that was killed: a run has one writer
         shutil.rmtree(left, ignore_errors=True)
     half.mkdir()

@@ -36,6 +36,20 @@ def test_round_trip(name, tmp_path):
     assert torch.equal(logits(again, inputs(name)), wanted)
 
 
+def test_an_adapter_without_later_options_loads(tmp_path):
+    """Files of 0.1.0 have no gates and tau among their rules."""
+    model = retrofitted("llama")
+    wanted = logits(model, inputs("llama"))
+    ascender.save_adapter(model, tmp_path)
+    rules = json.loads((tmp_path / "swarm.json").read_text())["rules"]
+    assert (rules.pop("gates"), rules.pop("tau")) == (True, 1.0)
+    spoil(tmp_path, rules=rules)
+    fresh = ascender.load_adapter(make("llama"), tmp_path)
+    assert torch.equal(logits(fresh, inputs("llama")), wanted)
+    ascender.load_adapter(stir(model, seed=5), tmp_path)
+    assert torch.equal(logits(model, inputs("llama")), wanted)
+
+
 def spoil(folder, **changes):
     sheet = json.loads((folder / "swarm.json").read_text())
     (folder / "swarm.json").write_text(json.dumps({**sheet, **changes}))

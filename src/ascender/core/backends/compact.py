@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 
 from ascender.core import neighbours as nb
-from ascender.core.backends import autograd_utils as by_hand
+from ascender.core.backends import autograd_utils
+from ascender.core.backends.base import Backend
 from ascender.core.backends.compact_grads import (
     Masks,
     Slope,
@@ -34,11 +35,12 @@ from ascender.core.backends.compact_grads import (
     summed,
     weighted_sum,
 )
+from ascender.core.combine import RowStats
 from ascender.core.flock import Flock
 from ascender.core.geometry import FLOOR, lift, probe
 from ascender.core.rules import Number
 
-HELD = 1 << 20  # scores in flight; a call with fewer keeps its matrices for backward
+MAX_SCORES = 1 << 20  # scores in flight; a call with fewer keeps its matrices for backward
 NUMBERS = (
     "align", "sep", "coh", "alpha_align", "alpha_coh", "tau_sep", "tau_coh", "delta", "kappa",
     "tau_score",
@@ -80,13 +82,23 @@ def _masks(flock: Flock) -> Masks:
     if near is not None and r.local_scope == "neighbours":
         around = near if vis.cross else near | (vis.visible & ~vis.flockmates)
         away, crowd = ~around, near
-    anyone = None if away is None else around.any(-1, keepdim=True).to(dtype)
+    nonempty = None if away is None else around.any(-1, keepdim=True).to(dtype)
     plain = flock.bare is None and isinstance(flock.key_norm, float | int)
     return Masks(
         r.on, None if near is None else near.to(dtype), hidden, keys, by_row, count,
-        crowd.to(dtype) if r.active("sep") else None, away, anyone,
+        crowd.to(dtype) if r.active("sep") else None, away, nonempty,
         r.standardise, 1 / float(flock.key_norm) if plain else None,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+class Compact(Backend):
+    """Short sequences: few matrices, backward by hand."""
+
+    name = "compact"
+    provides = ("columns", "matrix")
+
+    def run(self, flock: Flock, stats: bool = False) -> tuple[Tensor, RowStats | None]:
+        return compact(flock), None
 
 
 class _Compact(torch.autograd.Function):
@@ -106,7 +118,7 @@ class _Compact(torch.autograd.Function):
         return out
 
     @staticmethod
-    @by_hand.backward
+    @autograd_utils.backward
     def backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
         if ctx.kept is not None:
             rows, ctx.kept = ctx.kept, None
@@ -126,7 +138,7 @@ class _Compact(torch.autograd.Function):
 
 
 def _filled(grads: list[Any], of: Any) -> list[Any]:
-    """What a rule that is off has no say in: 0, as the definition gives it."""
+    """Gradients of what only a disabled rule uses: 0, as in the definition."""
     return [
         torch.zeros_like(x) if grad is None and isinstance(x, Tensor) else grad
         for grad, x in zip(grads, of, strict=True)
@@ -136,7 +148,7 @@ def _filled(grads: list[Any], of: Any) -> list[Any]:
 def _pieces(m: Masks, tensors: Any) -> Iterator[tuple[slice, Masks, list[Any]]]:
     """Some of the batch at a time."""
     B, H, N, _ = tensors[0].shape
-    step = max(1, HELD // (H * N * tensors[1].shape[2]))
+    step = max(1, MAX_SCORES // (H * N * tensors[1].shape[2]))
     for a in range(0, B, step):
         some = slice(a, a + step)
         cut = [t if t is None or (t.shape[0] == 1 and B > 1) else t[some] for t in tensors]
@@ -202,7 +214,7 @@ class _Rows:
         self.c = mean[..., :-1]
         self.extent = (mean[..., -1:] - self.c.square().sum(-1, keepdim=True)).clamp_min_(0)
         self.gate_c = torch.sigmoid(-self.numbers[4] * self.extent)
-        gate = self.gate_c if m.anyone is None else self.gate_c * m.anyone
+        gate = self.gate_c if m.nonempty is None else self.gate_c * m.nonempty
         self.x = probe(self.c) / tau
         self.spread_c = Spread(self.x, self.y, m) if m.standardise else None
         self.coh = Slope(self.numbers[2], gate, self.spread_c)
@@ -323,7 +335,7 @@ class _Rows:
         if self.spread_c is not None:
             dx_v, dy_v = self.spread_c.back(over_heads(dvar, None, x))
             dx, dy = dx + dx_v, dy + over_heads(dy_v, None, y)
-        dgate = dgate if self.m.anyone is None else dgate * self.m.anyone
+        dgate = dgate if self.m.nonempty is None else dgate * self.m.nonempty
         slope = dgate * gate * (1 - gate)
         dalpha = summed(-slope * self.extent, alpha)
         dextent = over_heads(-alpha * slope * (self.extent > 0), None, c)

@@ -17,14 +17,14 @@ class Masks:
     """0/1 matrices and their likes, (b, h, N, M); None where nothing is hidden."""
 
     on: tuple[str, ...]  # rules that are not switched off
-    near: Tensor | None  # N_k(i) as 0/1; None where nobody asks
+    near: Tensor | None  # N_k(i) as 0/1; None where no rule uses it
     hidden: Tensor | None  # not in V(i)
     keys: Tensor | None  # padding as 0/1, (b, h, M, 1), where V(i) is the same for every row
     by_row: bool  # V(i) differs by row
     count: Tensor | float  # |V(i)|
     crowd: Tensor | None  # over whom the density sums, as 0/1
     away: Tensor | None  # not in the surroundings that the centre averages over
-    anyone: Tensor | None  # rows with such surroundings
+    nonempty: Tensor | None  # rows where those surroundings are not empty
     standardise: bool
     scale: float | None = None  # k̃ = scale · k where all keys of a head have one length
 

@@ -16,11 +16,13 @@ from torch import Tensor
 
 from ascender.common.lazy import lazy
 from ascender.core import neighbours as nb
+from ascender.core.backends.base import Backend
 from ascender.core.backends.token import serves, token
-from ascender.core.combine import EPS, masked_softmax, slope, standardise
+from ascender.core.combine import EPS, RowStats, slope, standardise
 from ascender.core.flock import Flock
 from ascender.core.geometry import kernel, lift, probe, unit
 from ascender.core.rules import alignment, cohesion, separation
+from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 
 
@@ -35,21 +37,21 @@ def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     if r.active("align"):
         u, gate = rows.heading()
         if flock.bare is None and q.dtype == accum_dtype:
-            both = meet(torch.cat([q, u], -2), flock.k)
+            both = key_products(torch.cat([q, u], -2), flock.k)
             total, score = both[..., :N, :], both[..., N:, :]
         else:
             total, score = (
-                meet(q, flock.k).to(accum_dtype),
-                meet(u, flock.heading_keys.to(accum_dtype)),
+                key_products(q, flock.k).to(accum_dtype),
+                key_products(u, flock.heading_keys.to(accum_dtype)),
             )
         scale = flock.key_scale
         score = score * (_spread(scale.mT, H) if isinstance(scale, Tensor) else scale)
         total = torch.addcmul(total, r.strength("align", u) * gate, rows.standardised(score))
     else:
-        total = meet(q, flock.k).to(accum_dtype)
+        total = key_products(q, flock.k).to(accum_dtype)
     if r.active("coh"):
         c, gate = rows.centre()
-        score = meet(probe(c) / r.at("tau_coh", c), rows.y)
+        score = key_products(probe(c) / r.at("tau_coh", c), rows.y)
         total.addcmul_(r.strength("coh", c) * gate, rows.standardised(score))
     if r.active("sep"):
         total.scatter_add_(-1, rows.places, rows.penalties())
@@ -60,7 +62,21 @@ def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     return weighted_sum(weights.to(flock.v.dtype), flock.v)
 
 
-def meet(x: Float[Tensor, "B H N w"], y: Float[Tensor, "B G M w"]) -> Float[Tensor, "B H N M"]:
+class Decode(Backend):
+    """A few queries against many keys, as rows of scores."""
+
+    name = "decode"
+    provides = ("columns", "matrix", "rows")
+
+    def run(
+        self, flock: Flock, stats: bool = False
+    ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
+        return decode(flock), None
+
+
+def key_products(
+    x: Float[Tensor, "B H N w"], y: Float[Tensor, "B G M w"]
+) -> Float[Tensor, "B H N M"]:
     """x_i · y_j, each head of y serving H/G heads of x."""
     rows, keys = by_head(x, y)
     return torch.bmm(rows, keys.mT).view(*x.shape[:3], -1)
@@ -140,7 +156,7 @@ class _Rows:
         h_q, h_k = self.flock.h_unit
         if heads > h_q.shape[1]:
             h_q = h_q.expand(-1, heads, -1, -1)
-        return self.flockmates(meet(h_q, h_k))
+        return self.flockmates(key_products(h_q, h_k))
 
     @lazy
     def lists(self) -> Int[Tensor, "B H N K"]:
@@ -205,7 +221,7 @@ class _Rows:
     def nearness(self) -> Float[Tensor, "B #H N M"]:
         """−‖z_i − z_j‖², never positive; for every head where heads that share z see other keys."""
         zz = self.z_q.square().sum(-1, keepdim=True)
-        near = meet(probe(self.z_q), self.y).sub_(zz).clamp_max_(0)
+        near = key_products(probe(self.z_q), self.y).sub_(zz).clamp_max_(0)
         heads = 1 if self.visible is None else self.visible.shape[1]
         return near.expand(-1, max(heads, near.shape[1]), -1, -1)
 

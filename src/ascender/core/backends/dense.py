@@ -1,4 +1,4 @@
-"""The definition, as a reader would write it: whole N×M matrices, any mask, any option.
+"""The definition, as a reader would write it: N×M matrices, any mask, any option.
 
 Slow and plain on purpose. Every other backend must equal this one, gradients included.
 """
@@ -11,15 +11,20 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ascender.core import neighbours as nb
-from ascender.core.combine import Parts, masked_softmax, slope, standardise
+from ascender.core.backends.base import Backend
+from ascender.core.combine import Parts, RowStats, slope, standardise
 from ascender.core.flock import Flock
 from ascender.core.geometry import kernel, squared_distance
 from ascender.core.rules import Number, alignment, cohesion, separation
+from ascender.core.softmax import masked_softmax
 
 
-def dense(flock: Flock) -> tuple[Float[Tensor, "B H N e"], Parts]:
-    """out = A v, with every term of every score."""
-    flock, spoilt = flock.without_bad()
+def dense(
+    flock: Flock, stats: bool = False
+) -> tuple[Float[Tensor, "B H N e"], Parts, RowStats | None]:
+    """(A v, every term of every score, what the losses need where `stats` asks for it)."""
+    flock, nonfinite = flock.without_nonfinite()
+    nonfinite = nonfinite[..., None]
     r, V = flock.rules, flock.vis.visible
     near = nb.as_mask(flock.members, flock.vis.M)
     z_q, z_k = flock.z
@@ -36,23 +41,43 @@ def dense(flock: Flock) -> tuple[Float[Tensor, "B H N e"], Parts]:
         "coh": coh,
         "other": torch.zeros_like(base) if flock.other is None else _other(flock, base),
     }
-    total = sum(terms.values()) / r.at("tau_score", base)
+    tau_score = r.at("tau_score", base)
+    total = sum(terms.values()) / tau_score
     weights = flock.weights(total)
-    if flock.local is not None:
-        flock.local.fill(
-            seen=V.any(-1, keepdim=True), spoilt=spoilt[..., None], **heading, **crowd, **centre,
-            count=near.sum(-1, keepdim=True), over=lambda y: near.to(y.dtype) @ y,
+    found = None
+    if stats:
+        found = RowStats(
+            nonempty=V.any(-1, keepdim=True), nonfinite=nonfinite, **heading, **crowd, **centre,
+            count=near.sum(-1, keepdim=True), neighbour_sum=lambda y: near.to(y.dtype) @ y,
             sep=(weights * phi).sum(-1, keepdim=True),
             coh=(weights * squared_distance(centre["c"], z_k)).sum(-1, keepdim=True),
         )  # fmt: skip
-    weights = weights.masked_fill(spoilt[..., None] & V, torch.nan)
-    used = weights.masked_fill(spoilt[..., None], 0)  # NaN would reach gradients of other rows
+    weights = weights.masked_fill(nonfinite & V, torch.nan)
+    used = weights.masked_fill(nonfinite, 0)  # NaN would reach gradients of other rows
     dropped = F.dropout(used, flock.dropout) if flock.dropout else used
     out = dropped.to(flock.v.dtype) @ flock.v
     if flock.pair_values is not None and (more := flock.pair_values(dropped)) is not None:
         out = out + more.to(out.dtype)
-    out = out.masked_fill(spoilt[..., None], torch.nan)
-    return out, Parts(**terms, total=total.masked_fill(~V, 0), weights=weights)
+    out = out.masked_fill(nonfinite, torch.nan)
+    parts = Parts(**terms, total=total.masked_fill(~V, 0), weights=weights, tau_score=tau_score)
+    return out, parts, found
+
+
+class Dense(Backend):
+    """N×M matrices: every call, and the fallback where nothing else can."""
+
+    name = "dense"
+    provides = ("columns", "matrix", "rows", "weights")
+    gives_stats = True
+
+    def run(
+        self, flock: Flock, stats: bool = False
+    ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
+        out, _, found = dense(flock.repeat_kv(), stats)
+        return out, found
+
+    def refuses(self, flock: Flock) -> str | None:
+        return None
 
 
 def _add(flock: Flock, rule: str, gate: Tensor, score: Tensor) -> Float[Tensor, "B H N M"]:

@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ascender.core.backends import autograd_utils as by_hand
+from ascender.core.backends import autograd_utils
 from ascender.core.backends import flash_narrow_values as narrow_values
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
@@ -69,7 +69,7 @@ class _Flash(torch.autograd.Function):
         return out[..., : ctx.e], lse
 
     @staticmethod
-    @by_hand.backward
+    @autograd_utils.backward
     def backward(ctx: Any, g: Tensor | None, g_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         Q, K, V, bias, out, lse = ctx.saved_tensors
         if ctx.narrow:

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -33,14 +32,14 @@ from torch.utils.checkpoint import checkpoint
 from ascender.common.lazy import lazy
 from ascender.core.backends.dense import dense
 from ascender.core.backends.index_lists import Lists
-from ascender.core.combine import RowStats, columns, masked_softmax, slope
+from ascender.core.combine import RowStats, columns, slope
 from ascender.core.flock import Flock
 from ascender.core.geometry import kernel, lift, probe
-from ascender.core.rules import alignment, cohesion, separation
+from ascender.core.rules import Number, alignment, cohesion, separation
+from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 
 ROWS = 128  # rows recomputed at once
-TAUS = ("tau_sep", "tau_coh")
 At = Callable[[Lists], Tensor]
 
 
@@ -81,27 +80,30 @@ class Layout(ABC):
         return flock.members
 
 
-def fold(flock: Flock, layout: Layout) -> Float[Tensor, "B H N e"]:
-    """out = A v, by the fold."""
+def fold(
+    flock: Flock, layout: Layout, stats: bool = False, passes: KernelPasses | None = None
+) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
+    """(A v, what the losses need where `stats` asks for it). `passes`: known already."""
     r = flock.rules
     lists = None
     if r.needs_neighbours:
         lists = Lists(layout.members(flock), flock.q.shape[1], flock.vis.M)
-    crowd = _Crowd(flock, layout, lists)
+    crowd = _Crowd(flock, layout, lists, passes or KernelPasses())
     scores = _scores(flock, crowd, lists)
-    e, dtype, local = flock.v.shape[-1], flock.v.dtype, flock.local
-    u = scores[0].x if local is not None and r.active("align") else None
-    if local is not None and r.active("coh"):
-        flock = flock.widened()
+    e, dtype = flock.v.shape[-1], flock.v.dtype
+    u = scores[0].x if stats and r.active("align") else None
+    if stats and r.active("coh"):
+        flock = flock.with_lifted_values()
     plain = [] if flock.other is None else [columns(flock.other, flock.vis.N, flock.vis.M)]
     out, lse, at = layout.weigh(flock, scores, plain)
+    sep = found = None
     if r.active("sep"):
-        out = _separate(flock, layout, crowd, at, out, lse)
-    if local is not None:
+        out, sep = _separate(flock, layout, crowd, at, out, lse, stats)
+    if stats:
         c = crowd.centre[0] if r.active("coh") else None
-        _fill(local, layout, lists, u, c, out[..., e:])
+        found = _row_stats(layout, lists, u, sep, c, out[..., e:])
     out = out[..., :e].to(dtype)
-    return out if flock.vis.mask is None else out.masked_fill(layout.count == 0, 0)
+    return out if flock.vis.mask is None else out.masked_fill(layout.count == 0, 0), found
 
 
 def _scores(flock: Flock, crowd: _Crowd, lists: Lists | None) -> list[Score]:
@@ -129,27 +131,36 @@ def at_most(x: Tensor, bound: Tensor | float) -> Tensor:
     return x - (x.detach() - bound).clamp_min(0)
 
 
-def crowd_once(flock: Flock, layout: Layout) -> dict[str, Any]:
-    """What of the crowd all heads share, made once: the passes over one z with one τ."""
+@dataclass(frozen=True)
+class KernelPasses:
+    """(mean of lift(z), lse) under the kernels of width τ_coh and τ_sep; None: not computed."""
+
+    coh: tuple[Tensor, Tensor] | None = None
+    sep: tuple[Tensor, Tensor] | None = None
+
+
+def shared_passes(flock: Flock, layout: Layout) -> KernelPasses:
+    """The passes that are the same for all heads, which share z and the mask."""
     r = flock.rules
-    mask = flock.vis.mask
-    if flock.z_k.shape[1] != 1 or (mask is not None and mask.shape[1] != 1):
-        return {}
-    known: dict[str, Any] = {"z": flock.z, "z_lifted": flock.z_lifted}
-    crowd = _Crowd(flock, layout, None)
-    single = {n: not isinstance(getattr(r, n), Tensor) or getattr(r, n).numel() == 1 for n in TAUS}
-    if r.local_scope == "visible" and single["tau_coh"] and r.active("coh"):
-        known["coh_pass"] = crowd.coh_pass
-    if r.local_scope == "visible" and single["tau_sep"] and r.active("sep"):
-        known["sep_pass"] = crowd.sep_pass
-    return known
+    crowd = _Crowd(flock, layout, None, KernelPasses())
+
+    def shared(rule: str, tau: Number) -> bool:
+        one = not isinstance(tau, Tensor) or tau.numel() == 1
+        return r.local_scope == "visible" and one and r.active(rule)
+
+    return KernelPasses(
+        crowd.coh_pass if shared("coh", r.tau_coh) else None,
+        crowd.sep_pass if shared("sep", r.tau_sep) else None,
+    )
 
 
 class _Crowd:
     """Centre and density of each token's surroundings, over V(i) or over N_k(i)."""
 
-    def __init__(self, flock: Flock, layout: Layout, lists: Lists | None) -> None:
-        self.flock, self.layout, self.lists = flock, layout, lists
+    def __init__(
+        self, flock: Flock, layout: Layout, lists: Lists | None, passes: KernelPasses
+    ) -> None:
+        self.flock, self.layout, self.lists, self.passes = flock, layout, lists, passes
         self.local = flock.rules.local_scope == "neighbours"
 
     @lazy
@@ -174,14 +185,12 @@ class _Crowd:
 
     @lazy
     def coh_pass(self) -> tuple[Tensor, Tensor]:
-        known: tuple[Tensor, Tensor] | None = vars(self.flock).get("coh_pass")
-        return known or self._pass(self.flock.rules.at("tau_coh", self.flock.z[0]))
+        return self.passes.coh or self._pass(self.flock.rules.at("tau_coh", self.flock.z[0]))
 
     @lazy
     def sep_pass(self) -> tuple[Tensor, Tensor]:
-        known: tuple[Tensor, Tensor] | None = vars(self.flock).get("sep_pass")
-        if known is not None:
-            return known
+        if self.passes.sep is not None:
+            return self.passes.sep
         if self.flock.rules.one_kernel():
             return self.coh_pass
         return self._pass(self.flock.rules.at("tau_sep", self.flock.z[0]))
@@ -225,9 +234,9 @@ class _Crowd:
 
 
 def _separate(
-    flock: Flock, layout: Layout, crowd: _Crowd, at: At, out: Tensor, lse: Tensor
-) -> Float[Tensor, "B H N e"]:  # fmt: skip
-    """Move the mass of the k near duplicates of each row."""
+    flock: Flock, layout: Layout, crowd: _Crowd, at: At, out: Tensor, lse: Tensor, stats: bool
+) -> tuple[Float[Tensor, "B H N e"], Float[Tensor, "B H N 1"] | None]:
+    """out with the mass of the k near duplicates of each row moved; with `stats` Σ_j A_ij φ_ij."""
     r, accum_dtype, lists, rho = flock.rules, flock.accum_dtype, crowd.lists, crowd.density
     assert lists is not None
     h_q, h_k = flock.h_unit
@@ -250,20 +259,18 @@ def _separate(
     few = left < (0.02 if out.dtype == accum_dtype else 0.5)
     whole = 1 / left.masked_fill(few, 1)
     moved = torch.addcmul(lists.bag(p * whole, flock.v.to(accum_dtype)), out.to(accum_dtype), whole)
-    local = flock.local
-    if local is not None:
-        local.sep = ((A + p) * phi).sum(-1, keepdim=True) * whole
+    left_phi = ((A + p) * phi).sum(-1, keepdim=True) * whole if stats else None
     if bool(few.any()):
         again = _rows_again(flock, few.squeeze(-1))
         moved = torch.where(few, again[..., :-1], moved)
-        if local is not None:
-            local.sep = torch.where(few, again[..., -1:], local.sep)
-    return moved.to(out.dtype)
+        if left_phi is not None:
+            left_phi = torch.where(few, again[..., -1:], left_phi)
+    return moved.to(out.dtype), left_phi
 
 
 def _rows_again(flock: Flock, few: Tensor) -> Float[Tensor, "B H N e1"]:
     """Rows that lost nearly all their mass, where out + Σ p v cancels: by the definition, a few
-    at a time, so that no N×M is held."""
+    at a time, so that no N×M matrix is in memory."""
     which = few.any(0).any(0).nonzero().squeeze(-1)
     out = torch.zeros(*few.shape, flock.v.shape[-1] + 1, dtype=flock.accum_dtype, device=few.device)
     for rows in which.split(ROWS):
@@ -278,22 +285,22 @@ def _rows_again(flock: Flock, few: Tensor) -> Float[Tensor, "B H N e1"]:
 
 
 def _by_definition(flock: Flock) -> Float[Tensor, "B H R e1"]:
-    """out_i, and behind it Σ_j A_ij φ_ij."""
-    local = RowStats()
-    out, _ = dense(replace(flock, local=local))
-    return torch.cat([out.to(flock.accum_dtype), local.sep], -1)
+    """out_i, and as a last column Σ_j A_ij φ_ij."""
+    out, _, stats = dense(flock, stats=True)
+    assert stats is not None
+    assert stats.sep is not None
+    return torch.cat([out.to(flock.accum_dtype), stats.sep], -1)
 
 
-def _fill(
-    local: RowStats, layout: Layout, lists: Lists | None, u: Tensor | None, c: Tensor | None,
+def _row_stats(
+    layout: Layout, lists: Lists | None, u: Tensor | None, sep: Tensor | None, c: Tensor | None,
     m: Float[Tensor, "B H N z1"],
-) -> None:  # fmt: skip
+) -> RowStats:  # fmt: skip
     """What the losses need; Σ_j A_ij ‖z_j − c_i‖² comes from m_i = Σ_j A_ij lift(z_j)."""
-    local.seen = layout.count > 0
-    if lists is not None:
-        local.fill(count=lists.count, over=lambda y: lists.bag(None, y))
-    if u is not None:
-        local.u = u
+    coh = None
     if c is not None:
         pull = (probe(c) * m.to(c.dtype)).sum(-1, keepdim=True)
-        local.coh = (c.square().sum(-1, keepdim=True) - pull).clamp_min(0)
+        coh = (c.square().sum(-1, keepdim=True) - pull).clamp_min(0)
+    count = None if lists is None else lists.count
+    total = None if lists is None else (lambda y: lists.bag(None, y))
+    return RowStats(layout.count > 0, count, total, u, sep, coh)

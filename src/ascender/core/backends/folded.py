@@ -3,23 +3,26 @@ flash attention, with row variances from moments of the keys."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from ascender.common.lazy import lazy
+from ascender.core.backends.base import Backend
 from ascender.core.backends.flash import attend
-from ascender.core.backends.fold import At, Layout, Score, crowd_once, fold
-from ascender.core.combine import slope
+from ascender.core.backends.fold import At, Layout, Score, fold, shared_passes
+from ascender.core.combine import RowStats, slope
 from ascender.core.flock import Flock
 from ascender.core.visibility import Visibility
 
 LONG = 1 << 21  # numbers in q from which on heads go one by one
-CHUNK = 128  # rows whose own chunk of keys is looked at directly in causal row variances
+CHUNK = 128  # rows whose own chunk of keys is used directly in causal row variances
 
 
-class Whole(Layout):
+class FullLayout(Layout):
     """The whole sequence: full or causal, with padding."""
 
     def __init__(self, vis: Visibility, dtype: torch.dtype) -> None:
@@ -141,20 +144,36 @@ def _running(moment: Float[Tensor, "B #H C r w"], start: Tensor) -> Float[Tensor
     return sums + start.unsqueeze(-3)
 
 
-def folded(flock: Flock) -> Float[Tensor, "B H N e"]:
-    """The whole sequence by the fold; a long one head by head where neither gradients nor losses
+class Folded(Backend):
+    """The whole sequence by the fold; a long one head by head where neither gradients nor `stats`
     are asked for, so that the wide Q, K and V exist for one head at a time."""
-    (B, H, N, d), e = flock.q.shape, flock.v.shape[-1]
-    together = torch.is_grad_enabled() or flock.local is not None
-    if together or H == 1 or B * H * N * d < LONG:
-        return fold(flock, Whole(flock.vis, flock.accum_dtype))
-    shared = flock.h_k.shape[1] == 1 and flock.neighbours != "scores"
-    members = flock.members if shared and flock.rules.needs_neighbours else None
-    once = crowd_once(flock, Whole(flock.vis, flock.accum_dtype))
-    out = flock.q.new_empty(B, H, N, e)
-    for h in range(H):
-        part = flock.head(h).prepared(**once)
-        if members is not None:
-            part.prepared(members=members if members.shape[1] == 1 else members[:, h : h + 1])
-        out[:, h : h + 1] = fold(part, Whole(part.vis, part.accum_dtype))
-    return out
+
+    name = "folded"
+    gives_stats = True
+
+    def refuses(self, flock: Flock) -> str | None:
+        if flock.vis.window is not None:
+            return f"window = {flock.vis.window}; expected window=None"
+        return super().refuses(flock)
+
+    def run(
+        self, flock: Flock, stats: bool = False
+    ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
+        (B, H, N, d), e = flock.q.shape, flock.v.shape[-1]
+        together = torch.is_grad_enabled() or stats
+        if together or H == 1 or B * H * N * d < LONG:
+            return fold(flock, FullLayout(flock.vis, flock.accum_dtype), stats)
+        shared_h = flock.h_k.shape[1] == 1 and flock.neighbours != "scores"
+        members = flock.members if shared_h and flock.rules.needs_neighbours else None
+        passes, derived = None, dict[str, Any]()
+        if flock.z_k.shape[1] == 1 and (flock.vis.mask is None or flock.vis.mask.shape[1] == 1):
+            passes = shared_passes(flock, FullLayout(flock.vis, flock.accum_dtype))
+            derived = {"z": flock.z, "z_lifted": flock.z_lifted}
+        out = flock.q.new_empty(B, H, N, e)
+        for h in range(H):
+            if members is not None:
+                derived["members"] = members if members.shape[1] == 1 else members[:, h : h + 1]
+            part = flock.head(h, derived)
+            layout = FullLayout(part.vis, part.accum_dtype)
+            out[:, h : h + 1] = fold(part, layout, passes=passes)[0]
+        return out, None

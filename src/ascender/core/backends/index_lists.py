@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender.common.lazy import lazy
-from ascender.core.backends import autograd_utils as by_hand
+from ascender.core.backends import autograd_utils
 
 
 class Lists:
@@ -117,7 +117,7 @@ class _Dot(torch.autograd.Function):
         ctx.save_for_backward(x, y)
 
     @staticmethod
-    @by_hand.backward
+    @autograd_utils.backward
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         x, y = ctx.saved_tensors
         g = g.contiguous()
@@ -137,7 +137,7 @@ class _Bag(torch.autograd.Function):
         ctx.save_for_backward(p, y)
 
     @staticmethod
-    @by_hand.backward
+    @autograd_utils.backward
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         p, y = ctx.saved_tensors
         g = g.contiguous()

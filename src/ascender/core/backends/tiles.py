@@ -17,9 +17,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ascender.core.backends import autograd_utils as by_hand
+from ascender.core.backends import autograd_utils
 
-HELD = 1 << 18  # scores in flight: 1 MiB of float32
+MAX_SCORES = 1 << 18  # scores in flight: 1 MiB of float32
 
 
 class _Pieces:
@@ -28,7 +28,7 @@ class _Pieces:
     def __init__(self, rows: Tensor, keys: Tensor, scratch: int) -> None:
         self.B, self.H, self.C, L, _ = rows.shape
         S = keys.shape[-2]
-        self.step = min(self.C, max(1, HELD // (L * S)))
+        self.step = min(self.C, max(1, MAX_SCORES // (L * S)))
         self.scratch = [rows.new_empty(self.step, L, S) for _ in range(scratch)]
 
     def __iter__(self) -> Iterator[tuple[tuple[int, int, slice], list[Tensor]]]:
@@ -127,7 +127,7 @@ class TileScores(torch.autograd.Function):
         ctx.terms = len(terms) // 3
 
     @staticmethod
-    @by_hand.backward
+    @autograd_utils.backward
     def backward(ctx: Any, g_out: Tensor, g_lse: Tensor, *g_f: Tensor) -> tuple[Any, ...]:
         q, k, v, out, lse, *rest = ctx.saved_tensors
         slopes, terms = rest[: ctx.terms], rest[ctx.terms :]

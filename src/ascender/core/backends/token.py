@@ -34,7 +34,7 @@ def serves(flock: Flock) -> bool:
         and not torch.is_grad_enabled()
         and isinstance(flock.neighbours, str) and flock.neighbours == "semantic"
         and len(sizes) == 1 and sizes[0] < vis.M
-        and flock.normalise is None and flock.pair_values is None and flock.local is None
+        and flock.normalise is None and flock.pair_values is None
         and flock.other is None and r.standardise and r.local_scope == "visible"
     )  # fmt: skip
 
@@ -55,7 +55,7 @@ def threaded(y: Keys) -> bool:
     return y.size >= MANY and torch.get_num_threads() > 1
 
 
-def meet(x: Float[np.ndarray, "B #H w"], y: Keys) -> Row:
+def key_products(x: Float[np.ndarray, "B #H w"], y: Keys) -> Row:
     """x · y_j for every key, each head of y serving H/G of x."""
     B, G, M, w = y.shape
     rows = x.reshape(B, G, -1, w)
@@ -111,7 +111,7 @@ class _Row:
         r, flock = self.r, self.flock
         align, sep, coh = (r.active(rule) for rule in ("align", "sep", "coh"))
         q = array(flock.q)[:, :, 0] * self.d**-0.5
-        s = meet(q, self.k_k)
+        s = key_products(q, self.k_k)
         if align or sep:
             self.find_neighbours()
         if align:
@@ -135,7 +135,7 @@ class _Row:
     def find_neighbours(self) -> None:
         """a_j, and the k of P with the largest."""
         h_q, h_k = self.flock.h_unit
-        self.a = meet(array(h_q)[:, :, 0], array(h_k))
+        self.a = key_products(array(h_q)[:, :, 0], array(h_k))
         self.a[..., -1] = -np.inf  # oneself
         ranked = self.a
         if self.flock.vis.causal:  # among equals the most recent (neighbours.py)
@@ -160,7 +160,7 @@ class _Row:
         length = np.sqrt(total(s * s))
         u, R = s / np.maximum(length, FLOOR), length / self.k
         gate = sigmoid(self.n["alpha_align"] * (R * R - 1))
-        r = meet(u, keys)
+        r = key_products(u, keys)
         r *= scale
         return self.standardised("align", gate, r)
 
@@ -176,7 +176,7 @@ class _Row:
     def measure_distances(self) -> None:
         """−‖z − z_j‖²."""
         z, self.y = array(self.flock.z[0])[:, :, 0], array(self.flock.z_lifted)
-        self.nearness = meet(probe(z), self.y)
+        self.nearness = key_products(probe(z), self.y)
         self.nearness -= total(z * z)
         np.minimum(self.nearness, 0, out=self.nearness)
 
@@ -185,7 +185,7 @@ class _Row:
         mean = weighted_sum(softmax(self.nearness / tau**2), self.y)
         c, mean_square = mean[..., :-1], mean[..., -1:]
         gate = sigmoid(self.n["alpha_coh"] * np.minimum(total(c * c) - mean_square, 0))
-        return self.standardised("coh", gate, meet(probe(c) / tau, self.y))
+        return self.standardised("coh", gate, key_products(probe(c) / tau, self.y))
 
     def separation(self) -> Float[np.ndarray, "B H k"]:
         """λ ω η φ/σ at the neighbours."""

@@ -15,9 +15,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ascender.core.backends.index_lists import Lists
-from ascender.core.combine import LowRank, columns, folds, masked_softmax, repeat_kv
+from ascender.core.combine import LowRank, columns, folds, repeat_kv
 from ascender.core.geometry import accum_dtype
 from ascender.core.neighbours import CHUNK, best
+from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 
 
@@ -30,7 +31,7 @@ def top_attention(
     other: Tensor | LowRank | None = None,
 ) -> Float[Tensor, "B H N e"]:
     """out, 0 in rows that see nothing. `other` folds: None, (…, 1, M) or LowRank. k and v may have
-    fewer heads (grouped). A NaN spoils the rows that see it and no other."""
+    fewer heads (grouped). A NaN makes the rows that see it NaN and no other."""
     if size < 1:
         raise ValueError(f"size = {size}; expected at least 1 key")
     if isinstance(other, Tensor) and not folds(other):
@@ -47,9 +48,9 @@ def top_attention(
     if not bool(bad_q.any() | bad_k.any()):
         return _over(find(x, y, vis, size), x, y, w, d).to(v.dtype)
     x, y, w = (t.masked_fill(b[..., None], 0) for t, b in ((x, bad_q), (y, bad_k), (w, bad_k)))
-    spoilt = vis.sees(bad_k) | (bad_q & (vis.count > 0).squeeze(-1))
+    nonfinite = vis.sees(bad_k) | (bad_q & (vis.count > 0).squeeze(-1))
     out = _over(find(x, y, vis, size), x, y, w, d).to(v.dtype)
-    return out.masked_fill(spoilt[..., None], torch.nan)
+    return out.masked_fill(nonfinite[..., None], torch.nan)
 
 
 def _over(index: Tensor, x: Tensor, y: Tensor, w: Tensor, d: int) -> Float[Tensor, "B H N e"]:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from ascender.common.lazy import lazy
 from ascender.core import neighbours as nb
+from ascender.core.backends.base import Backend
 from ascender.core.backends.dense import dense
 from ascender.core.backends.fold import At, Layout, Score, fold
 from ascender.core.backends.index_lists import Lists
@@ -29,8 +30,8 @@ from ascender.core.combine import EPS, RowStats
 from ascender.core.flock import Flock
 from ascender.core.visibility import Visibility
 
-BLOCK = 32  # rows in a block: a smaller one looks at fewer keys outside the window
-HELD = 1 << 19  # scores held at once while looking for neighbours
+BLOCK = 32  # rows in a block: with fewer, fewer keys outside the window are read
+MAX_SCORES = 1 << 19  # scores in memory at once in the search for neighbours
 
 
 class Blocks(Layout):
@@ -87,7 +88,7 @@ class Blocks(Layout):
         stretch = replace(self.vis, n_global=0)
         near = stretch._structure(self._ahead, torch.zeros_like(self._ahead))
         assert near is not None
-        # Rows that may not see all globals are global themselves: computed apart.
+        # Rows that may not see all globals are global themselves: computed separately.
         near = F.pad(near, (self.g, 0), value=True)
         real = (self.positions >= 0)[None, None]
         if self.vis.mask is not None:
@@ -144,7 +145,7 @@ class Blocks(Layout):
         return min(max(0, self.g - self.offset), self.vis.N)
 
     def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
-        """N_k(i), none for the leading rows: those are computed apart."""
+        """N_k(i), none for the leading rows: those are computed separately."""
         if isinstance(flock.neighbours, Tensor):
             found = flock.members
         else:
@@ -177,7 +178,7 @@ class Blocks(Layout):
         own = F.pad(self._ahead == 0, (self.g, 0), value=False)
         strangers = mask.hide.to(x.dtype).masked_fill(own, -torch.inf)
         B, S = rows.shape[0], keys.shape[-2]
-        step = max(1, HELD // (B * heads * self.L * S))
+        step = max(1, MAX_SCORES // (B * heads * self.L * S))
         found = []
         for c in range(0, self.C, step):
             some = slice(c, c + step)
@@ -203,15 +204,26 @@ class Blocks(Layout):
         return torch.cat([front, age.expand(len(p), -1, -1)], -1)
 
 
-def windowed(flock: Flock) -> Float[Tensor, "B H N e"]:
+class Windowed(Backend):
     """The window by the fold, the global queries by the definition."""
-    blocks = Blocks(flock.vis, flock.accum_dtype)
-    out = fold(flock, blocks)
-    if blocks.leading:
-        rows = torch.arange(blocks.leading, device=out.device)
-        first = None if flock.local is None else RowStats()
-        front, _ = dense(replace(flock.rows(rows), local=first))
-        out = torch.cat([front, out[..., blocks.leading :, :]], -2)
-        if flock.local is not None and first is not None:
-            flock.local.lead(first, blocks.leading)
-    return out
+
+    name = "windowed"
+    gives_stats = True
+
+    def refuses(self, flock: Flock) -> str | None:
+        if flock.vis.window is None:
+            return "there is no window; expected window=…"
+        return super().refuses(flock)
+
+    def run(
+        self, flock: Flock, stats: bool = False
+    ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
+        blocks = Blocks(flock.vis, flock.accum_dtype)
+        out, found = fold(flock, blocks, stats)
+        if blocks.leading:
+            rows = torch.arange(blocks.leading, device=out.device)
+            front, _, first = dense(flock.rows(rows), stats)
+            out = torch.cat([front, out[..., blocks.leading :, :]], -2)
+            if found is not None and first is not None:
+                found = found.with_leading(first, blocks.leading)
+        return out, found

@@ -1,9 +1,10 @@
-"""The three rules and the numbers they are made of."""
+"""The three rules, one file each, and their parameters. A new rule is a file here, its numbers in
+Rules and its term in every backend, the definition (backends/dense.py) first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -15,7 +16,6 @@ from ascender.common.validate import check_flag, check_options
 Number = float | Tensor
 
 RULES = ("align", "sep", "coh")
-POSITIVE = ("tau_sep", "tau_coh", "kappa", "tau_score")
 CHOICES = {
     "separation_scope": ("neighbours", "all"),
     "local_scope": ("visible", "neighbours"),
@@ -30,18 +30,21 @@ class Rules:
     gate, τ_sep and τ_coh the kernel widths, δ the similarity above which separation acts, κ the
     crowd at which it acts fully, τ_score the temperature, k the size of a neighbourhood
     (an int, or one a head).
+
+    Metadata is of the numbers that modules learn: as they are or as their logarithm, one per head
+    or one per space (a z that heads share), and whether they shape a gate.
     """
 
-    omega_align: Number = 0.1
-    omega_sep: Number = 0.1
-    omega_coh: Number = 0.1
-    alpha_align: Number = 1.0
-    alpha_coh: Number = 1.0
-    tau_sep: Number = 1.0
-    tau_coh: Number = 1.0
-    delta: Number = 0.2
-    kappa: Number = 32.0
-    tau_score: Number = 1.0
+    omega_align: Number = field(default=0.1, metadata={"learned_as": "value"})
+    omega_sep: Number = field(default=0.1, metadata={"learned_as": "value"})
+    omega_coh: Number = field(default=0.1, metadata={"learned_as": "value"})
+    alpha_align: Number = field(default=1.0, metadata={"learned_as": "value", "gate": True})
+    alpha_coh: Number = field(default=1.0, metadata={"learned_as": "value", "gate": True})
+    tau_sep: Number = field(default=1.0, metadata={"learned_as": "log", "per": "space"})
+    tau_coh: Number = field(default=1.0, metadata={"learned_as": "log", "per": "space"})
+    delta: Number = field(default=0.2, metadata={"learned_as": "value"})
+    kappa: Number = field(default=32.0, metadata={"learned_as": "log", "gate": True})
+    tau_score: Number = field(default=1.0, metadata={"learned_as": "log"})
     k: int | Sequence[int] | Tensor = 16
     lam_align: Number = 1.0
     lam_sep: Number = 1.0
@@ -81,7 +84,7 @@ class Rules:
             low, high = (float(value.min()), float(value.max())) if value.numel() else (1.0, 1.0)
         else:
             low = high = value
-        if name in POSITIVE and not low > 0:
+        if LEARNED.get(name, {}).get("learned_as") == "log" and not low > 0:
             raise ValueError(f"{name} = {low:g}; expected a positive number")
         if name.startswith("lam_") and not (low >= 0 and high <= 1):
             raise ValueError(f"{name} = {low if low < 0 else high:g}; expected a number in [0, 1]")
@@ -114,13 +117,13 @@ class Rules:
 
     @property
     def needs_neighbours(self) -> bool:
-        """Whether any active rule asks for N_k(i)."""
+        """Whether any active rule uses N_k(i)."""
         local = self.local_scope == "neighbours" and self.active("coh")
         return self.active("align") or self.active("sep") or local
 
     def columns(self, dtype: torch.dtype) -> dict[str, Any]:
-        """Every number as it multiplies rows in numpy: a float, or (H or 1, 1). Kept where that is
-        the memory of the tensors themselves."""
+        """Every number for numpy: a float, or (H or 1, 1). Cached where it shares memory with the
+        tensors."""
         kept: tuple[torch.dtype, dict[str, Any]] | None = vars(self).get("_columns")
         if kept is not None and kept[0] == dtype:
             return kept[1]
@@ -166,8 +169,6 @@ def _per_head(value: Number) -> bool:
     return isinstance(value, Tensor) and value.ndim == 1
 
 
-NUMBERS = tuple(
-    f.name
-    for f in fields(Rules)
-    if f.name.startswith(("omega", "alpha", "tau", "lam")) or f.name in ("delta", "kappa")
-)
+LEARNED: dict[str, Mapping[str, Any]] = {f.name: f.metadata for f in fields(Rules) if f.metadata}
+NOT_LEARNED = tuple(f.name for f in fields(Rules) if not f.metadata)
+NUMBERS = (*LEARNED, *(f"lam_{rule}" for rule in RULES))

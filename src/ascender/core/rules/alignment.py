@@ -1,4 +1,4 @@
-"""Alignment: look where your semantic neighbours point.
+"""Alignment: more attention to keys that point where the semantic neighbours point.
 
     s_i = Σ_{l ∈ N_k(i)} k̃_l        u_i = s_i / ‖s_i‖            the heading
     Var_i = 1 − ‖s_i / |N_k(i)|‖²    γ_i = σ(−α_align · Var_i)    the gate

@@ -1,4 +1,4 @@
-"""Cohesion: look at what lies near the centre of your latent neighbourhood.
+"""Cohesion: more attention to tokens near the centre of the latent neighbourhood.
 
     c_i = Σ_{l ∈ V(i)} w^{τ_coh}_il z_l / Σ w^{τ_coh}_il      the centre (i itself included)
     Var_i = the w-weighted mean of ‖z_l − c_i‖²               γ_i = σ(−α_coh · Var_i)

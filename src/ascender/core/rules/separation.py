@@ -1,4 +1,4 @@
-"""Separation: look less at near duplicates in a crowd.
+"""Separation: less attention to near duplicates where tokens are crowded.
 
 ρ_i = Σ_{l ∈ P(i)} w^{τ_sep}_il     η_i = min(1, ρ_i / κ)             the crowd and its gate
 φ_ij = w^{τ_sep}_ij · max(0, a_ij − δ)  for j ∈ N_k(i), else 0        the penalty

@@ -19,8 +19,15 @@ from torch import Tensor, nn
 
 from ascender.common.files import NUMBER, Damaged, checked, read_json, read_tensors, write
 from ascender.core.schedule import get_lam, set_lam
-from ascender.hf.retrofit.install import check_model, record, retrofit, swarms, unretrofit
-from ascender.hf.retrofit.probe import Unfit, self_attentions
+from ascender.hf.retrofit.install import (
+    DEFAULTS,
+    check_model,
+    record,
+    retrofit,
+    swarms,
+    unretrofit,
+)
+from ascender.hf.retrofit.probe import UnsupportedModel, self_attentions
 
 VERSION = 1
 WEIGHTS, SHEET = "swarm.safetensors", "swarm.json"
@@ -35,7 +42,7 @@ def save_adapter(model: nn.Module, folder: str | Path) -> Path:
         raise ValueError("the model has not been retrofitted; expected one that is")
     folder = Path(folder)
     sheet = {
-        "version": VERSION, **portrait(model), "layers": done.layers, "rules": done.rules,
+        "version": VERSION, **fingerprint(model), "layers": done.layers, "rules": done.rules,
         "train": done.train, "lam": get_lam(model),
     }  # fmt: skip
     write(folder / WEIGHTS, save({name: t.detach().cpu() for name, t in tensors(model).items()}))
@@ -55,13 +62,13 @@ def load_adapter(model: nn.Module, folder: str | Path, train: str = "swarm") -> 
     if fresh:
         try:
             retrofit(model, sheet["rules"], sheet["layers"], train)
-        except Unfit:
+        except UnsupportedModel:
             raise
         except (TypeError, ValueError) as error:  # rules or layers that there are not
             raise Damaged(folder / SHEET, error, WROTE) from error
     try:
         _fill(model, saved)
-    except Unfitting:
+    except AdapterMismatch:
         if fresh:
             unretrofit(model)
         raise
@@ -78,14 +85,14 @@ def read_sheet(folder: Path) -> dict[str, Any]:
     sheet = read_json(path, WROTE)
     version = sheet.get("version")
     if version != VERSION:
-        raise Unfitting(f"{path} is of version {version!r}; expected {VERSION}")
+        raise AdapterMismatch(f"{path} is of version {version!r}; expected {VERSION}")
     checked(sheet, path, WROTE, family=str, sizes=dict, rules=dict, layers=list)
     lam = checked(sheet.get("lam", {}), path, WROTE)
     checked(lam, path, WROTE, **dict.fromkeys(lam, NUMBER))
     return sheet
 
 
-class Unfitting(ValueError):
+class AdapterMismatch(ValueError):
     """An adapter for another model."""
 
 
@@ -99,11 +106,13 @@ def tensors(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def portrait(model: nn.Module) -> dict[str, Any]:
+def fingerprint(model: nn.Module) -> dict[str, Any]:
     """What an adapter must agree with."""
     modules = self_attentions(model)
     if not modules:
-        raise Unfit(f"{type(model).__name__} has no self-attention that asks the interface")
+        raise UnsupportedModel(
+            f"{type(model).__name__} has no self-attention that asks the interface"
+        )
     config: Any = next(iter(modules.values())).config
     return {
         "family": config.model_type,
@@ -112,18 +121,21 @@ def portrait(model: nn.Module) -> dict[str, Any]:
 
 
 def _check(model: nn.Module, sheet: dict[str, Any], path: Path) -> None:
-    here = portrait(model)
+    here = fingerprint(model)
     if sheet["family"] != here["family"]:
-        raise Unfitting(f"{path} is for {sheet['family']!r}; expected one for {here['family']!r}")
+        raise AdapterMismatch(
+            f"{path} is for {sheet['family']!r}; expected one for {here['family']!r}"
+        )
     for name, size in here["sizes"].items():
         if sheet["sizes"].get(name) != size:
-            raise Unfitting(
+            raise AdapterMismatch(
                 f"{path} is for {name} = {sheet['sizes'].get(name)}; expected {size}, "
                 "as the model has"
             )
     done = record(model)
-    if done is not None and (done.rules, done.layers) != (sheet["rules"], sheet["layers"]):
-        raise Unfitting(
+    saved = {**DEFAULTS, **sheet["rules"]}  # an older file lacks options that came later
+    if done is not None and (done.rules, done.layers) != (saved, sheet["layers"]):
+        raise AdapterMismatch(
             f"{path} has rules {sheet['rules']} in layers {sheet['layers']}; "
             f"expected {done.rules} in {done.layers}, as the model has, or a model without"
         )
@@ -134,10 +146,10 @@ def _fill(model: nn.Module, saved: dict[str, Tensor]) -> None:
     own = tensors(model)
     if set(own) != set(saved):
         odd = sorted(set(own) ^ set(saved))
-        raise Unfitting(f"the adapter and the model differ in {', '.join(odd[:3])} …")
+        raise AdapterMismatch(f"the adapter and the model differ in {', '.join(odd[:3])} …")
     for name, t in own.items():
         if t.shape != saved[name].shape:
-            raise Unfitting(
+            raise AdapterMismatch(
                 f"{name} has shape {tuple(saved[name].shape)}; expected {tuple(t.shape)}"
             )
     for name, t in own.items():

@@ -31,7 +31,7 @@ def unpack(columns: Float[Tensor, "B G M c"], like: list[Tensor]) -> list[Tensor
     return [t.transpose(1, 2) for t in shaped]
 
 
-class Carried:
+class ExtendedCache:
     """The cache of a call, as one attention module sees it."""
 
     def __init__(self, cache: Any, streams: list[Tensor]) -> None:

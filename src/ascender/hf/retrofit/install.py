@@ -11,7 +11,6 @@ and what was trainable as they were before.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,14 +19,13 @@ from torch import nn
 
 from ascender.common.validate import nearest
 from ascender.core.geometry import accum_dtype
-from ascender.hf.retrofit.probe import Unfit, probe, self_attentions
+from ascender.hf.retrofit.probe import UnsupportedModel, probe, self_attentions
 from ascender.hf.retrofit.rule_adapter import NAME, RuleAdapter
+from ascender.nn.rule_parameters import OPTIONS
 
-OPTIONS: dict[str, Any] = {  # with what they are where nothing is said
-    p.name: p.default
-    for p in inspect.signature(RuleAdapter.__init__).parameters.values()
-    if p.name not in ("self", "dim", "heads", "rotary", "names")
-}
+# The options of a retrofit and their defaults.
+DEFAULTS: dict[str, Any] = {name: getattr(RuleAdapter, name) for name in OPTIONS}
+DEFAULTS["backend"] = "auto"
 TRAIN = ("swarm", "all")
 
 
@@ -53,7 +51,7 @@ def retrofit(
     the model, changed in place.
 
     rules    options of the rules: k, d_z, d_a, geometry, numbers, neighbours, standardise,
-             separation_scope, local_scope, roles, omega, backend (rule_adapter.RuleAdapter)
+             separation_scope, local_scope, roles, gates, omega, tau (nn.rule_parameters), backend
     layers   which of its self-attentions, counted from 0; None: all
     train    "swarm": only the new parameters learn, the rest is frozen; "all": nothing is frozen
     """
@@ -65,8 +63,8 @@ def retrofit(
         raise ValueError("the model has been retrofitted; expected one that is not (unretrofit it)")
     modules = _fitting(model)
     which = _which(layers, len(modules))
-    natures = [probe(model, name, module) for name, module in modules.items()]
-    swarms = {i: natures[i].swarm(options) for i in which}  # wrong options fail here, before
+    specs = [probe(model, name, module) for name, module in modules.items()]
+    swarms = {i: specs[i].swarm(options) for i in which}  # wrong options fail here, before
 
     done = Retrofit(options, which, train)
     done.trained = {name for name, p in model.named_parameters() if p.requires_grad}
@@ -145,10 +143,10 @@ def _fitting(model: nn.Module) -> dict[str, nn.Module]:
     config: Any = getattr(model, "config", None)
     kind = getattr(config, "model_type", type(model).__name__)
     if getattr(config, "is_encoder_decoder", False):
-        raise Unfit(f"{kind} is an encoder–decoder")
+        raise UnsupportedModel(f"{kind} is an encoder–decoder")
     modules = self_attentions(model)
     if not modules:
-        raise Unfit(f"{kind} has no self-attention that asks the attention interface")
+        raise UnsupportedModel(f"{kind} has no self-attention that asks the attention interface")
     return modules
 
 
@@ -164,13 +162,13 @@ def _options(rules: Mapping[str, Any] | None) -> dict[str, Any]:
         raise TypeError(f"rules = {rules!r}; expected options by name, such as {{'k': 8}}")
     given = dict(rules or {})
     for name in given:
-        if name not in OPTIONS:
+        if name not in DEFAULTS:
             raise ValueError(
-                f"unknown option {name!r}{nearest(name, OPTIONS)} in rules; expected one of "
-                f"{', '.join(OPTIONS)}"
+                f"unknown option {name!r}{nearest(name, DEFAULTS)} in rules; expected one of "
+                f"{', '.join(DEFAULTS)}"
             )
     plain = {name: list(o) if isinstance(o, tuple) else o for name, o in given.items()}
-    return {**OPTIONS, **plain}
+    return {**DEFAULTS, **plain}
 
 
 def _which(layers: Iterable[int] | None, count: int) -> list[int]:

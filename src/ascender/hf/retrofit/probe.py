@@ -27,7 +27,7 @@ FAMILIES = (
 TOKENS = 5
 
 
-class Unfit(ValueError):
+class UnsupportedModel(ValueError):
     """A model that cannot be retrofitted; the message says why and names families that can."""
 
     def __init__(self, why: str) -> None:
@@ -38,7 +38,7 @@ class Unfit(ValueError):
 
 
 @dataclass
-class Seen:
+class Recorder:
     """What an attention function was handed; stands where a swarm will."""
 
     now: None = None
@@ -55,7 +55,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Nature:
+class AttentionSpec:
     """Of one attention module: its widths, the names of its arguments, and its rotation."""
 
     dim: int
@@ -83,27 +83,27 @@ def self_attentions(model: nn.Module) -> dict[str, nn.Module]:
 
 
 @torch.no_grad()
-def probe(model: nn.Module, name: str, module: nn.Module) -> Nature:
+def probe(model: nn.Module, name: str, module: nn.Module) -> AttentionSpec:
     """Try one attention module."""
     kind = f"{type(module).__name__} ({name})"
     config: Any = getattr(module, "config", None)
     dim = getattr(config, "hidden_size", None)
     like = next(module.parameters(), None)
     if dim is None or like is None:
-        raise Unfit(f"{kind} has no config with a hidden_size, or no weights")
+        raise UnsupportedModel(f"{kind} has no config with a hidden_size, or no weights")
     parameters = inspect.signature(module.forward).parameters
     x = torch.randn(1, TOKENS, dim, generator=torch.Generator().manual_seed(0)).to(like)
     turn = _rotation(model, module, x) if "position_embeddings" in parameters else None
     seen = _try(kind, module, x, turn)
     for term in FOREIGN:
         if seen.more.get(term) is not None:
-            raise Unfit(f"{kind} has {term} in its scores")
+            raise UnsupportedModel(f"{kind} has {term} in its scores")
     rotary = None if turn is None else _unturn(kind, module, x, turn, seen)
     names = [p.name for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
-    return Nature(dim, seen.q.shape[1], names, rotary)
+    return AttentionSpec(dim, seen.q.shape[1], names, rotary)
 
 
-def _try(kind: str, module: nn.Module, x: Tensor, turn: Any) -> Seen:
+def _try(kind: str, module: nn.Module, x: Tensor, turn: Any) -> Recorder:
     parameters = inspect.signature(module.forward).parameters.values()
     given: dict[str, Any] = {
         p.name: None for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD
@@ -112,20 +112,24 @@ def _try(kind: str, module: nn.Module, x: Tensor, turn: Any) -> Seen:
     if turn is not None:
         given["position_embeddings"] = turn
     try:
-        with looking(module) as seen:
+        with recording(module) as seen:
             module(**given)
     except Exception as problem:
-        raise Unfit(f"{kind} could not be tried ({type(problem).__name__}: {problem})") from problem
+        raise UnsupportedModel(
+            f"{kind} could not be tried ({type(problem).__name__}: {problem})"
+        ) from problem
     if seen.q.ndim != 4 or seen.k.shape[2] != TOKENS:
-        raise Unfit(f"{kind} did not hand its queries and keys to the attention interface")
+        raise UnsupportedModel(
+            f"{kind} did not hand its queries and keys to the attention interface"
+        )
     return seen
 
 
 @contextmanager
-def looking(module: nn.Module) -> Iterator[Seen]:
+def recording(module: nn.Module) -> Iterator[Recorder]:
     """Its attention function only looks, meanwhile."""
     config: Any = module.config
-    before, seen = config._attn_implementation_internal, Seen()
+    before, seen = config._attn_implementation_internal, Recorder()
     config._attn_implementation_internal = NAME
     module.__dict__["swarm"] = seen
     try:
@@ -146,11 +150,13 @@ def _rotation(model: nn.Module, module: nn.Module, x: Tensor) -> tuple[Tensor, T
             config, layer = module.config, getattr(module, "layer_idx", 0)
             more["layer_type"] = config.layer_types[layer]  # type: ignore[union-attr, index]
         return rotary(x, where, **more)
-    raise Unfit(f"{type(module).__name__} wants position_embeddings that nothing here makes")
+    raise UnsupportedModel(
+        f"{type(module).__name__} wants position_embeddings that nothing here makes"
+    )
 
 
 def _unturn(
-    kind: str, module: nn.Module, x: Tensor, turn: tuple[Tensor, Tensor], seen: Seen
+    kind: str, module: nn.Module, x: Tensor, turn: tuple[Tensor, Tensor], seen: Recorder
 ) -> Callable[..., Any] | None:
     """The rotation of the model's own file, tried backwards; None where keys come unrotated."""
     cos, sin = turn
@@ -159,13 +165,15 @@ def _unturn(
         return None
     rotary = getattr(sys.modules[type(module).__module__], "apply_rotary_pos_emb", None)
     if rotary is None:
-        raise Unfit(f"{kind} rotates its keys in a way of its own")
+        raise UnsupportedModel(f"{kind} rotates its keys in a way of its own")
     swarm = RuleAdapter(1, 1, rotary=rotary)
     try:
         back = swarm.unrotated(seen.k, cos[:, None], sin[:, None])
     except (TypeError, RuntimeError, IndexError) as problem:
-        raise Unfit(f"{kind} rotates its keys in a way of its own ({problem})") from problem
+        raise UnsupportedModel(
+            f"{kind} rotates its keys in a way of its own ({problem})"
+        ) from problem
     error = (unit(back.double()) - unit(bare.double())).abs().max()
     if not error < max(8 * torch.finfo(x.dtype).eps, 1e-5):
-        raise Unfit(f"{kind} rotates its keys in a way that (cos, −sin) does not undo")
+        raise UnsupportedModel(f"{kind} rotates its keys in a way that (cos, −sin) does not undo")
     return rotary

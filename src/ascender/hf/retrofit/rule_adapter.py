@@ -1,4 +1,4 @@
-"""The three rules beside an attention that is not ours: what a retrofitted layer is given.
+"""RuleAdapter: the three rules for one attention module of another model.
 
     x̂ = x / rms(x)      z = x̂ U      h = x̂ P
     S_ij = s · q_i·k_j + λ_a ω_a γ_i r̃^align_ij + λ_s ω_s η_i r̃^sep_ij + λ_c ω_c γ_i r̃^coh_ij
@@ -21,19 +21,15 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from ascender.common.validate import check_options
 from ascender.core.attention import attend
 from ascender.core.checks import build_flock
+from ascender.core.choose_backend import check_backend
 from ascender.core.flock import Flock
 from ascender.core.losses import Source
 from ascender.hf.masks import understood
-from ascender.hf.retrofit.cache import Carried, unpack
-from ascender.nn.rule_parameters import (
-    RuleParameters,
-    check_heads,
-    check_widths,
-    counts,
-    start_coordinates,
-)
+from ascender.hf.retrofit.cache import ExtendedCache, unpack
+from ascender.nn.rule_parameters import OPTIONS, RuleParameters, reset_coordinates
 
 NAME = "ascender"  # of the attention and of its masks among transformers' own
 CROSS = ("encoder_hidden_states", "key_value_states")  # keys from another sequence
@@ -44,36 +40,29 @@ TINY = 1e-6  # below which a token's length says nothing
 class RuleAdapter(nn.Module, RuleParameters, Source):
     """U, P and the numbers of the rules, for one attention module of another model.
 
-    geometry    "shared" (one U, P and kernel width for all heads), or "per_head"
-    omega       where ω starts: at 0 the model is what it was
     rotary      the model's own rotation of (q, k) by (cos, sin), where it has one
     names       of the arguments of the attention module, the tokens first
+    options     of the rules (nn.rule_parameters.RuleOptions). Here ω starts at 0, where the model
+                computes what it did before
     """
 
+    geometry = "shared"
+    omega = 0.0
+
     def __init__(
-        self, dim: int, heads: int, *, d_z: int = 16, d_a: int = 16,
-        k: int | Sequence[int] = 16, geometry: str = "shared", numbers: str = "per_head",
-        neighbours: str = "semantic", standardise: bool = True,
-        separation_scope: str = "neighbours", local_scope: str = "visible",
-        roles: Sequence[str] | None = None, omega: float = 0.0, backend: str = "auto",
+        self, dim: int, heads: int, *, backend: str = "auto",
         rotary: Callable[..., tuple[Tensor, Tensor]] | None = None,
-        names: Sequence[str] = ("hidden_states",),
+        names: Sequence[str] = ("hidden_states",), **options: Any,
     ) -> None:  # fmt: skip
         super().__init__()
-        check_heads(heads, geometry, numbers, roles)
-        check_widths(d_z, d_a)
-        self.d_z, self.d_a, self.heads = d_z, d_a, heads
-        self.k = counts(k)
-        self.neighbours, self.standardise, self.backend = neighbours, standardise, backend
-        self.separation_scope, self.local_scope = separation_scope, local_scope
-        self.roles = None if roles is None else tuple(roles)
+        check_options("RuleAdapter", options, OPTIONS)
+        check_backend(backend)
+        self.set_options(heads, options)
+        self.heads, self.backend = heads, backend
         self.rotary, self.names = rotary, list(names)
-        self.spaces = 1 if geometry == "shared" else heads
-        self.U = nn.Linear(dim, self.spaces * d_z, bias=False)
-        self.P = nn.Linear(dim, self.spaces * d_a, bias=False)
-        self.make_numbers(omega, 1 if numbers == "shared" else heads, self.spaces)
-        start_coordinates(self.U, d_z)
-        self.rules().check_heads(heads)
+        self.U, self.P = self.make_maps(dim, heads)
+        self.make_numbers(heads)
+        reset_coordinates(self.U, self.d_z)
         self.now: list[Tensor] | None = None  # z, h (and cos, sin) of the tokens on their way
 
     def before(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
@@ -86,7 +75,7 @@ class RuleAdapter(nn.Module, RuleParameters, Source):
         self.now = self.project(given[self.names[0]], given.get("position_embeddings"))
         if given.get("past_key_values") is None:
             return None
-        carried = Carried(given["past_key_values"], self.now)
+        carried = ExtendedCache(given["past_key_values"], self.now)
         if "past_key_values" in kwargs:
             return args, {**kwargs, "past_key_values": carried}
         at = self.names.index("past_key_values")
@@ -155,7 +144,7 @@ class RuleAdapter(nn.Module, RuleParameters, Source):
         return back if r == k.shape[-1] else torch.cat([back, k[..., r:]], -1)
 
     def extra_repr(self) -> str:
-        return f"heads={self.heads}, k={self.k}, spaces={self.spaces}"
+        return f"heads={self.heads}, k={self.k}, geometry={self.geometry!r}"
 
 
 def is_causal(module: nn.Module, more: dict[str, Any]) -> bool:

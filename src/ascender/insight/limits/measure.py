@@ -195,10 +195,8 @@ def measured_rows(layer: Layer, real: Tensor, rows: int = ROWS) -> Rows:
         return t.gather(2, index)
 
     parts = layer.parts
-    terms = sum(parts.terms().values(), torch.zeros_like(parts.base))
-    S = parts.total
-    T = _ratio(terms.double(), S.double())
-    base, whole = pick(parts.base).double() / T, pick(S).double()
+    T = layer.tau.view(1, -1, 1, 1)
+    base, whole = pick(parts.base).double() / T, pick(parts.total).double()
     R = which.shape[-1]
     x = layer.v.double().unsqueeze(2).expand(-1, -1, R, -1, -1)
     return Rows(
@@ -217,14 +215,6 @@ def _longest(counts: Tensor, rows: int) -> Tensor:
         there = (n >= edge).nonzero().flatten()
         found.append(there[torch.linspace(0, len(there) - 1, rows).round().long()])
     return torch.stack(found)
-
-
-def _ratio(terms: Tensor, S: Tensor) -> Tensor:
-    """T of each head, (1, H, 1, 1): the terms' sum is T times the score."""
-    over = (0, 2, 3)
-    square = S.square().sum(over)
-    T = torch.where(square > 0, (terms * S).sum(over) / square.clamp_min(1e-300), 1.0)
-    return T.view(1, -1, 1, 1)
 
 
 def _weights(seen: Rows, normalizer: str, own: str, T: float = 1.0) -> tuple[Tensor, Tensor]:

@@ -29,11 +29,12 @@ from torch import Tensor
 from ascender.core.backends.tiles import Mask, Piece, TileScores
 from ascender.core.combine import Bias
 from ascender.core.visibility import Visibility
+from ascender.nn.baselines.hashing import hash64
 from ascender.nn.baselines.patterned import Patterned, in_one_piece, kernel, see_all, short, sides
 from ascender.nn.cache import KVCache
 from ascender.nn.slot import Call
 
-HELD = 1 << 21  # numbers of gathered keys and values in flight
+MAX_GATHERED = 1 << 21  # numbers of gathered keys and values in flight
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,12 @@ class Plan:
         b, g, at = self.near, self.n_global, c.cpu().numpy()
         before = np.maximum(at - b - g, 0)  # g … c−b−1
         after = 0 * at if blocks is None else np.maximum(blocks - g - at - b - 1, 0)  # … C−g−1
-        head = np.arange(heads)[:, None]
+        head = torch.arange(heads)[:, None]
         taken = np.empty((0, heads, len(at)), dtype=np.int64)
         drawn = np.full((heads, len(at), self.random), -1)
         for t in range(self.random):
             left = before + after - t
-            bits = _mixed(self.seed, head, at, t)
+            bits = hash64(self.seed, head, c.cpu(), t).numpy().view(np.uint64)
             rank = (bits % np.maximum(left, 1).astype(np.uint64)).astype(np.int64)
             for earlier in taken:  # in ascending order
                 rank = rank + (earlier <= rank)
@@ -110,19 +111,6 @@ class Plan:
             block = np.where(rank < before, g + rank, at + b + 1 + rank - before)
             drawn[..., t] = np.where(left > 0, block, -1)
         return torch.from_numpy(drawn).to(c.device)
-
-
-def _mixed(*keys: int | np.ndarray) -> np.ndarray:
-    """64 bits that depend on every key as if drawn at random (splitmix64)."""
-    z = np.zeros(1, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for key in keys:
-            word = np.asarray(key).astype(np.int64).astype(np.uint64)
-            z = (z ^ word) + np.uint64(0x9E3779B97F4A7C15)
-            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            z = z ^ (z >> np.uint64(31))
-    return z
 
 
 def bigbird_visible(
@@ -187,7 +175,7 @@ def _listed(
     c = start // L + torch.arange(rows.shape[2], device=Q.device)
     lists = plan.lists(c, H, None if vis.causal else C)
     keys, values = (_Blocked(t, L) for t in (K, V))
-    step = max(1, HELD // (B * H * L * lists.shape[-1] * (K.shape[-1] + V.shape[-1])))
+    step = max(1, MAX_GATHERED // (B * H * L * lists.shape[-1] * (K.shape[-1] + V.shape[-1])))
     if torch.is_grad_enabled() and (K.requires_grad or V.requires_grad):
         step = len(c)  # the gradient of each gather is as large as all the keys
     out = []

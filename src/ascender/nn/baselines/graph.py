@@ -3,7 +3,7 @@
     β_ij = b[ min(distance(i, j), D) ]       one learned table a head, b = 0: vanilla
 
 D = 1 knows edges only; larger D the distance along the graph (a tree's path length), everything
-further sharing the last entry. The edges come as `neighbours`, the same lists ASCender goes by,
+further sharing the last entry. The edges come as `neighbours`, the same lists as for ASCender,
 so the two differ by one object (neighbours.graph, grid and tree make them). After arXiv 2106.05234.
 """
 
@@ -87,7 +87,7 @@ def _search(edges: Int[Tensor, "B N K"], limit: int) -> Int[Tensor, "B N N"]:
     """What i reaches in d + 1 steps is what its neighbours reach in d."""
     B, N = edges.shape[:2]
     batch = torch.arange(B, device=edges.device)[:, None]
-    slots = edges.masked_fill((edges < 0) | (edges >= N), N).unbind(-1)  # N: nobody
+    slots = edges.masked_fill((edges < 0) | (edges >= N), N).unbind(-1)  # N: none
     reached = torch.eye(N + 1, N, dtype=torch.bool, device=edges.device).repeat(B, 1, 1)
     far = torch.full((B, N, N), limit + 1, dtype=torch.int32, device=edges.device)
     for d in range(limit + 1):

@@ -23,7 +23,8 @@ from ascender.core.backends.autograd_utils import backward
 from ascender.core.geometry import accum_dtype
 from ascender.core.normalizers import NORMALIZERS, Normalizer
 from ascender.nn.baselines.vanilla import repeat_kv
-from ascender.nn.call import Call, broken
+from ascender.nn.call import Call
+from ascender.nn.nonfinite import nonfinite_tokens
 from ascender.nn.slot import Attention, Unsupported
 
 CHUNK = 64  # about the width of v: then the part inside a chunk costs as much as the rest
@@ -141,7 +142,7 @@ class FeatureAttention(Attention):
     """Attention by a product of features: linear in N, and a state of one size to decode with.
 
     No scores are ever there: no biases (alibi, t5, shaw, other), windows, dropout, masks that
-    differ by query, or normalisers that look at scores. Rope turns q and k before f, so features
+    differ by query, or normalisers that need scores. Rope turns q and k before f, so features
     stay positive; what Performer estimates then knows positions by their distance, as softmax
     does, and elu + 1 does not.
     """
@@ -178,12 +179,12 @@ class FeatureAttention(Attention):
             past.keep(state, vis.M, vis.mask)
         return out
 
-    def contained(self, call: Call, parts: bool) -> tuple[Any, ...]:
-        found = super().contained(call, parts)
+    def contain(self, call: Call, parts: bool) -> tuple[Any, ...]:
+        found = super().contain(call, parts)
         if call.cache is not None:
-            bad = broken(call.k, call.v)[:, None, :]
+            bad = nonfinite_tokens(call.k, call.v)[:, None, :]
             real = bad if call.vis.mask is None else bad & call.vis.mask.squeeze(-2)
-            call.cache.spoil(real.any(-1))
+            call.cache.set_nan(real.any(-1))
         return found
 
     def _sharpened(self, call: Call) -> Float[Tensor, "B H N d"]:
@@ -236,7 +237,7 @@ class StateCache:
         self.real = self.real + (n if mask is None else mask.sum(-1, keepdim=True))
         self.state = state
 
-    def spoil(self, rows: Bool[Tensor, "B #H"]) -> None:
+    def set_nan(self, rows: Bool[Tensor, "B #H"]) -> None:
         """NaN from here on: every later row sees what was not finite."""
         if self.state is not None:
             S, s = self.state

@@ -7,7 +7,7 @@ together and must be even:
 
     window=w  here   is   attention_window=2w  there       (2w + 1 keys, the token itself included)
 
-Global tokens look at everything through projections of their own (q_g, k_g, v_g); the others see
+Global tokens attend to everything through projections of their own (q_g, k_g, v_g); the others see
 them through the ordinary keys and values.
 """
 
@@ -59,7 +59,7 @@ def window_attention(
 
 
 def leading(vis: Visibility) -> int:
-    """How many of the queries are global: they are computed apart from the blocks."""
+    """How many of the queries are global: they are computed separately from the blocks."""
     return min(max(0, vis.n_global - (vis.M - vis.N)), vis.N)
 
 

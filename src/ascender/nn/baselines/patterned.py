@@ -1,5 +1,5 @@
-"""Softmax attention under a fixed pattern of visibility, linear in N: what windows and blocks
-have in common.
+"""Softmax attention under a fixed pattern of visibility, linear in N: the base of Longformer and
+BigBird.
 
     out_i = Σ_j A_ij v_j        A_i = softmax over V(i) of s·q_i·k_j + β_ij        s = 1/√d
 
@@ -19,12 +19,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender.core.backends import flash
-from ascender.core.backends.decode import meet, weighted_sum
-from ascender.core.backends.folded import Whole
-from ascender.core.combine import Bias, LowRank, columns, folds, masked_softmax
+from ascender.core.backends.decode import key_products, weighted_sum
+from ascender.core.backends.folded import FullLayout
+from ascender.core.combine import Bias, LowRank, columns, folds
 from ascender.core.geometry import accum_dtype
+from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
-from ascender.nn.baselines.vanilla import beside, repeat_kv
+from ascender.nn.baselines.vanilla import prepend_columns, repeat_kv
 from ascender.nn.positions import POSITIONS
 from ascender.nn.slot import Attention, Call, Unsupported
 
@@ -35,8 +36,8 @@ Sides = tuple[Float[Tensor, "B H N w"], Float[Tensor, "B H M w"], Float[Tensor, 
 
 
 def kernel(run: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Products in the type of their tensors under autocast too, and out of a compiler's sight:
-    what runs inside writes into scratch of its own."""
+    """A function that runs without autocast and is not traced by a compiler: it writes into its own
+    scratch memory."""
 
     @wraps(run)
     def alone(q: Tensor, *args: Any, **options: Any) -> Tensor:
@@ -55,21 +56,21 @@ def sides(
     vis: Visibility, other: Bias = None, scale: float | None = None,
 ) -> Sides:  # fmt: skip
     """(Q, K, V), all of one head count, with Q_i·K_j the whole score. Keys that are padding are
-    0: whatever they hold, NaN included, reaches nobody."""
+    0: their content, NaN included, reaches no row."""
     refuse(vis, other)
     acc, H = accum_dtype(q.dtype), q.shape[1]
     Q = q.to(acc) * (q.shape[-1] ** -0.5 if scale is None else scale)
     K, V = repeat_kv(k.to(acc), H), repeat_kv(v.to(acc), H)
     if other is not None:
         left, right = columns(other, vis.N, vis.M)
-        Q, K = beside(Q, left), beside(K, right)
+        Q, K = prepend_columns(Q, left), prepend_columns(K, right)
     if vis.mask is not None:
         K, V = (t.masked_fill(~vis.mask.mT, 0) for t in (K, V))
     return Q, K, V
 
 
 def refuse(vis: Visibility, other: Bias) -> None:
-    """What cannot be had without a matrix of scores, or without positions."""
+    """Raise for calls that need a matrix of scores, or positions that there are none of."""
     if vis.cross:
         raise Unsupported(
             "a pattern of positions in cross-attention, where queries have none among the keys; "
@@ -90,7 +91,7 @@ def refuse(vis: Visibility, other: Bias) -> None:
 
 
 def short(vis: Visibility) -> bool:
-    """Whether a pass is better had in one piece."""
+    """Whether one N×M pass is faster than blocks."""
     return vis.N * vis.M <= SHORT
 
 
@@ -115,9 +116,9 @@ def see_all(
     mask = None if vis.mask is None else vis.mask[..., :end]
     p = torch.arange(end - n, end, device=Q.device)
     rows = replace(vis, p=p, j=vis.j[:end], mask=mask, window=None, n_global=0)
-    whole = Whole(rows, Q.dtype)
-    out = whole.attend(Q, K[..., :end, :], V[..., :end, :])[0]
-    return out.masked_fill(whole.count == 0, 0)
+    layout = FullLayout(rows, Q.dtype)
+    out = layout.attend(Q, K[..., :end, :], V[..., :end, :])[0]
+    return out.masked_fill(layout.count == 0, 0)
 
 
 def attend_rows(
@@ -125,7 +126,9 @@ def attend_rows(
     visible: Bool[Tensor, "#B #H n M"], other: Bias = None, scale: float | None = None,
 ) -> Float[Tensor, "B H n e"]:  # fmt: skip
     """A few rows, written out against all keys: decoding. Grouped keys are never copied."""
-    total = meet(q * (q.shape[-1] ** -0.5 if scale is None else scale), k).to(accum_dtype(q.dtype))
+    total = key_products(q * (q.shape[-1] ** -0.5 if scale is None else scale), k).to(
+        accum_dtype(q.dtype)
+    )
     if other is not None:
         total = total + (other.dense() if isinstance(other, LowRank) else other).to(total.dtype)
     return weighted_sum(masked_softmax(total, visible).to(v.dtype), v)
@@ -160,8 +163,7 @@ class Patterned(Attention):
         return self.attend(call)
 
     def check_fit(self) -> None:
-        kind = type(self.position)
-        self._check_folds("folded" in kind.backends + kind.causal_backends)
+        self._check_folds("columns" in (self.position.needs, self.position.causal_needs))
         super().check_fit()
         if self.dropout:
             raise Unsupported(
@@ -171,13 +173,13 @@ class Patterned(Attention):
 
     def bias(self, call: Call, other: Bias) -> Bias:
         """Refuses before a matrix is begun."""
-        self._check_folds(call.vis.causal or "folded" in type(self.position).backends)
+        self._check_folds(call.vis.causal or self.position.needs == "columns")
         return super().bias(call, other)
 
     def _check_folds(self, fits: bool) -> None:
         if not fits:
-            fit = [n for n, P in POSITIONS.items() if "folded" in P.backends]
-            more = [n for n, P in POSITIONS.items() if "folded" in P.causal_backends]
+            fit = [n for n, P in POSITIONS.items() if P.needs == "columns"]
+            more = [n for n, P in POSITIONS.items() if P.causal_needs == "columns"]
             raise Unsupported(
                 f"position {self.position.name!r} takes a matrix of scores, which {self.name} "
                 f"attention never makes; expected one of {', '.join(fit)}, or with causal=True "

@@ -5,7 +5,7 @@
 ω_1 … ω_m ~ N(0, I_d), orthogonal in blocks of d (Choromanski et al. 2021, arXiv 2009.14794).
 The error falls like 1/√m and grows with ‖q̂ + k̂‖.
 
-What keeps exp in range must not look at other tokens: a maximum over all keys, as the published
+What keeps exp in range must not depend on other tokens: a maximum over all keys, as the published
 code has, carries the future and the padding into every row. Here a query's features are divided by
 their own largest, which cancels in its row; keys need nothing, since
 ω·k̂ − ‖k̂‖²/2 = ‖ω‖²/2 − ‖k̂ − ω‖²/2 ≤ ‖ω‖²/2, which is about d/2.

@@ -16,6 +16,7 @@ from ascender.common.validate import check_int
 from ascender.core.attention import find_neighbours
 from ascender.core.flock import Flock
 from ascender.core.geometry import accum_dtype
+from ascender.nn.baselines.hashing import mix64
 from ascender.nn.module import AscenderAttention
 from ascender.nn.slot import Call
 
@@ -48,13 +49,7 @@ class Shuffled(AscenderAttention):
         near = find_neighbours(blind) if call.cache is None else blind.members
         if given is not None:  # as many as each list has
             near = _cut(near, (given >= 0).sum(-1, keepdim=True))
-        return replace(flock, neighbours=near).prepared(**_known(flock))
-
-
-def _known(flock: Flock) -> dict[str, Any]:
-    """What a cache had prepared."""
-    names = ("z", "z_lifted", "h_unit", "key_scale")
-    return {name: vars(flock)[name] for name in names if name in vars(flock)}
+        return flock.keeping_cached(neighbours=near)
 
 
 def _cut(near: Int[Tensor, "B #H N K"], sizes: Int[Tensor, "B #H N 1"]) -> Tensor:
@@ -66,12 +61,9 @@ def directions(
     p: Int[Tensor, "N"], heads: int, seed: int, like: Float[Tensor, "B H n d"]
 ) -> Float[Tensor, "B H N w"]:
     """A random direction for each position and head, from a hash of (seed, head, position): the
-    same whatever else is there."""
+    same for any other tokens."""
     head = torch.arange(heads, device=p.device).view(-1, 1, 1)
     column = torch.arange(WIDTH, device=p.device)
     x = ((seed * 1_000_003 + head) * 1_000_003 + p.view(1, -1, 1)) * 1_000_003 + column
-    for shift, factor in ((30, -4658895280553007687), (27, -7723592293110705685)):  # splitmix64
-        x = (x ^ ((x >> shift) & ((1 << (64 - shift)) - 1))) * factor
-    x = x ^ ((x >> 31) & ((1 << 33) - 1))
-    uniform = (x & ((1 << 24) - 1)).to(accum_dtype(like.dtype)) / (1 << 23) - 1
+    uniform = (mix64(x) & ((1 << 24) - 1)).to(accum_dtype(like.dtype)) / (1 << 23) - 1
     return uniform.expand(like.shape[0], -1, -1, -1)

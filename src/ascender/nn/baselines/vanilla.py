@@ -12,14 +12,15 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from ascender.core.attention import SMALL
-from ascender.core.backends.folded import Whole
+from ascender.common.validate import check_int
+from ascender.core.backends.folded import FullLayout
 from ascender.core.backends.topk_sparse import top_attention
+from ascender.core.choose_backend import SMALL
 from ascender.core.combine import LowRank, Parts, columns, folds, repeat_kv, to_4d
 from ascender.core.geometry import accum_dtype
 from ascender.core.neighbours import inside_transform
 from ascender.core.normalizers import TopK
-from ascender.nn.rule_parameters import check_widths
+from ascender.nn.rule_parameters import RuleOptions
 from ascender.nn.slot import Attention, Call, ways
 
 
@@ -54,7 +55,9 @@ class Vanilla(Attention):
         out = dropped.to(v.dtype) @ v
         if (more := call.pair_values(dropped)) is not None:
             out = out + more.to(out.dtype)
-        return out, Parts(base, none, none, none, other, total.masked_fill(~V, 0), weights)
+        total = total.masked_fill(~V, 0)
+        tau = self.normalizer.temperature
+        return out, Parts(base, none, none, none, other, total, weights, tau)
 
 
 def listed(call: Call) -> bool:
@@ -83,10 +86,10 @@ def stock(
         if other is not None:  # in float32 at least: half precision would round distances
             left, right = columns(other, vis.N, vis.M)
             Q, K, v = (t.to(accum_dtype(q.dtype)) for t in (Q, K, v))
-            Q, K = beside(Q, left / temperature), beside(K, right)
-        whole = Whole(vis, accum_dtype(q.dtype))
-        out = whole.attend(Q, K, v)[0].to(q.dtype)
-        return out.masked_fill(whole.count == 0, 0)
+            Q, K = prepend_columns(Q, left / temperature), prepend_columns(K, right)
+        layout = FullLayout(vis, accum_dtype(q.dtype))
+        out = layout.attend(Q, K, v)[0].to(q.dtype)
+        return out.masked_fill(layout.count == 0, 0)
     bias = None
     if other is not None:
         bias = to_4d(other.dense() if isinstance(other, LowRank) else other)
@@ -99,7 +102,7 @@ def stock(
     return out.masked_fill(~V.any(-1, keepdim=True), 0)
 
 
-def beside(t: Float[Tensor, "B H N d"], more: Tensor) -> Float[Tensor, "B H N w"]:
+def prepend_columns(t: Float[Tensor, "B H N d"], more: Tensor) -> Float[Tensor, "B H N w"]:
     """t with further columns, in front: ALiBi's large numbers cancel before anything small."""
     return torch.cat([more.expand(*t.shape[:-1], -1).to(t.dtype), t], -1)
 
@@ -111,10 +114,12 @@ class Matched(Vanilla):
     name = "matched"
 
     def __init__(
-        self, dim: int, heads: int, *, d_z: int = 16, d_a: int = 16, geometry: str = "per_head",
-        head_dim: int | None = None, kv_heads: int | None = None, **options: Any,
+        self, dim: int, heads: int, *, d_z: int = RuleOptions.d_z, d_a: int = RuleOptions.d_a,
+        geometry: str = RuleOptions.geometry, head_dim: int | None = None,
+        kv_heads: int | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        check_widths(d_z, d_a)
+        check_int("d_z", d_z, 1)
+        check_int("d_a", d_a, 1)
         own = dim // heads if head_dim is None else head_dim
         spaces = 1 if geometry == "shared" else heads
         columns = 2 * (heads + (kv_heads or heads))  # of width head_dim, in W_Q, W_K, W_V, W_O

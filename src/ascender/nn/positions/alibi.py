@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ascender.core.combine import LowRank
 from ascender.core.geometry import accum_dtype
-from ascender.nn.positions.base import MATRIX, Position, distance
+from ascender.nn.positions.base import Position, distance
 
 
 def slopes(heads: int) -> tuple[float, ...]:
@@ -42,8 +42,8 @@ class Alibi(Position):
     """
 
     name = "alibi"
-    backends = MATRIX
-    causal_backends = ("folded", "windowed")
+    needs = "matrix"
+    causal_needs = "columns"
     slopes: Tensor
 
     def __init__(self, heads: int) -> None:
@@ -55,7 +55,7 @@ class Alibi(Position):
         self.reset_parameters()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Alibi:
-        """The slopes are made anew where the module is moved or cast: no rounding to bfloat16."""
+        """The slopes are computed again where the module is moved or cast: never in bfloat16."""
         super()._apply(fn, recurse)
         self.reset_parameters()
         return self

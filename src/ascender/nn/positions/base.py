@@ -18,22 +18,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ascender.core.backends.base import Need
 from ascender.core.combine import LowRank
 
-EVERY = ("dense", "compact", "folded", "windowed", "decode")
-MATRIX = ("dense", "compact", "decode")  # those that take an N×M bias
 INIT = 0.02  # the standard deviation that learned tables start with
 
 
 class Position(nn.Module):
     """No position: acts nowhere. The base of all others, each of which overrides what it does.
 
-    `backends` are those that serve it, `causal_backends` those that do too where causal.
+    needs          what it needs of a backend (core/backends/base.py): columns, matrix, weights
+    causal_needs   the same where causal, if it differs
     """
 
     name: ClassVar[str] = "none"
-    backends: ClassVar[tuple[str, ...]] = EVERY
-    causal_backends: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[Need] = "columns"
+    causal_needs: ClassVar[Need | None] = None
 
     def __init__(self) -> None:
         super().__init__()

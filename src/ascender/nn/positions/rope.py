@@ -92,7 +92,7 @@ class Rope(Position):
         return tuple(theta)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Rope:
-        """θ is made anew where the module is moved or cast: bfloat16 would spoil it."""
+        """θ is computed again where the module is moved or cast: bfloat16 would round it."""
         self.theta = self.theta.float()  # not every device holds float64
         super()._apply(fn, recurse)
         self.reset_parameters()
@@ -130,13 +130,6 @@ class Rope(Position):
         self, t: Float[Tensor, "B H N d"], p: Int[Tensor, "*b N"]
     ) -> Float[Tensor, "B H N d"]:
         return turn(t, *self.turns(p, accum_dtype(t.dtype)))
-
-    def unrotate(
-        self, t: Float[Tensor, "B H N d"], p: Int[Tensor, "*b N"]
-    ) -> Float[Tensor, "B H N d"]:
-        """The way back: unrotate(rotate(t, p), p) = t."""
-        cos, sin = self.turns(p, accum_dtype(t.dtype))
-        return turn(t, cos, -sin)
 
     def extra_repr(self) -> str:
         scaling = (

@@ -21,11 +21,11 @@ class Shaw(Position):
     Memory O(NM + Nc), no (N, M, d).
 
     Laws: adding one number to all positions changes nothing; tables of zeros are vanilla; a^V of
-    one vector adds that vector to every row that sees anything. Needs the weights: dense only.
+    one vector adds that vector to every row that sees anything.
     """
 
     name = "shaw"
-    backends = ("dense",)
+    needs = "weights"
 
     def __init__(self, head_dim: int, clip: int = 16) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ascender.nn.positions.base import INIT, MATRIX, Position, distance
+from ascender.nn.positions.base import INIT, Position, distance
 
 
 def bucket(
@@ -38,11 +38,11 @@ class T5(Position):
         β_ij = table[bucket(j − p(i)), h]        one-sided buckets where causal, else two-sided
 
     Laws: adding one number to all positions changes nothing; a table of one value (so 0 too) is
-    vanilla. An N×M matrix, so: dense, compact and decode.
+    vanilla.
     """
 
     name = "t5"
-    backends = MATRIX
+    needs = "matrix"
 
     def __init__(self, heads: int, buckets: int = 32, max_distance: int = 128) -> None:
         super().__init__()
