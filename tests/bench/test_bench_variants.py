@@ -81,7 +81,7 @@ def test_linear_ones_are_linear(name):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_rows(causal):
-    study = attention.Study.full((19,), causal, 1, True, "variants")
+    study = attention.AttentionBenchmark.full((19,), causal, 1, True, "variants")
     rows = attention.run(replace(study, plan=TimingPlan(1, at_least=0.0)))
     works = (FORWARD, TRAINING)
     assert {(r.candidate, r.work) for r in rows} == {(n, w) for n in VARIANTS for w in works}
@@ -99,8 +99,9 @@ def test_what_needs_a_matrix_is_skipped_where_it_is_large(monkeypatch):
     assert [n for n in OURS if VARIANTS[n].refuses(Problem(16384), TRAINING)] == ["graph"]
     tiny = {"stock": VARIANTS["stock"], "graph": variants._variant("graph", "graph", largest=9)}
     monkeypatch.setitem(attention.STUDIES, "variants", tiny)
-    rows = attention.run(attention.Study.full((7, 11), False, 1, False, "variants"))
-    time = {row[0]: row[1:] for row in tables.attention(rows, study="variants")[FIRST].rows}
+    rows = attention.run(attention.AttentionBenchmark.full((7, 11), False, 1, False, "variants"))
+    texts = tables.attention(rows, study="variants")[FIRST].texts("en")
+    time = {row[0]: row[1:] for row in texts}
     assert time["graph"][1] == "…"
     assert time["graph"][0].endswith("×")
 
@@ -131,6 +132,6 @@ def test_command_and_report(tmp_path):
 def test_quick_weighs_some_that_exist():
     for name, some in attention.QUICK.items():
         assert set(some) <= set(attention.STUDIES[name])
-        study = attention.Study.quick(False, 1, True, name)
+        study = attention.AttentionBenchmark.quick(False, 1, True, name)
         assert {who for who, _, _ in study.weighed} == set(some)
         assert max(n for n, _ in study.timed) == 4096

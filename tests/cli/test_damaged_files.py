@@ -419,7 +419,7 @@ def test_a_bug_shows_its_traceback(monkeypatch, folder):
     def broken(*given, **more):
         raise KeyError("oops")
 
-    monkeypatch.setattr("ascender.insight.demo.five_tokens", broken)
+    monkeypatch.setattr("ascender.demo.five_tokens", broken)
     assert isinstance(run("demo").exception, KeyError)
 
 

@@ -13,6 +13,9 @@ from ascender import AscenderAttention
 from support.cases import BY_QUERY, LARGE, B, H, case, serving
 from support.laws import cotangent, gap, leak_from_unseen, outputs_gap, run, visible
 
+# test_vectors.py and test_module.py check the shapes; here it would take a third of the time.
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 VALUES = (torch.nan, torch.inf, 1e18, -1e37)
 HIDING = ("causal", "padded right", "window causal globals", "any mask", "decode padded")
 

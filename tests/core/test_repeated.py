@@ -17,6 +17,9 @@ from ascender.nn.positions import position
 from support.cases import BY_QUERY, LARGE, Case, case, serving
 from support.laws import gap, leak_from_padding, leak_from_unseen, outputs_gap, prefill_apart, run
 
+# test_vectors.py and test_module.py check the shapes; here it would take a third of the time.
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 TOLERANCE = 1e-5  # float32
 CAUSAL = ("causal", "causal padded left", "window causal globals", "decode padded")
 OPTIONS = ("plain", "scores", "bare", "shared k-per-head")

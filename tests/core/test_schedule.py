@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from ascender import AscenderAttention
-from ascender.core.schedule import Adaptive, LossWeights, Ramp, Schedule, restore, set_lam
 from ascender.core import schedule
+from ascender.core.schedule import Adaptive, LossWeights, Ramp, Schedule, restore, set_lam
 
 TOTAL = 1000
 

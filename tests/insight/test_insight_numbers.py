@@ -113,7 +113,7 @@ def test_a_flat_head_has_no_shares():
     tally.names = ("flat",)
     tally._sum("cov", [covariances(flat, V, V.any(-1))])
     tally._sum("moved", [torch.zeros(H, 3)])
-    tally._sum("seen", [torch.ones(H)])
+    tally._sum("rows", [torch.ones(H)])
     assert (tally.result().share == 0).all()
 
 

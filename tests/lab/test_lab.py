@@ -17,7 +17,7 @@ from ascender.cli import app
 from ascender.common.files import plain_name
 from ascender.lab import Bundle, Store, Suite, grid, suite
 from ascender.lab.engine import Local, Ray, Slurm, finish
-from ascender.lab.judge import cells, compare
+from ascender.lab.judge import compare, conditions
 from ascender.lab.plan import plan, seconds
 from ascender.lab.progress import DONE, FAILED, left, states, table
 from ascender.lab.reports.source import read
@@ -358,7 +358,7 @@ def test_runs_of_one_task_that_differ_in_an_option_are_cells_of_their_own():
     for r in records:
         r["run"]["options"] = {"length": 64 if r["run"]["seed"] < 3 else 128, "same": 1}
         r["run"]["seed"] %= 3
-    found = cells(records)
+    found = conditions(records)
     assert {(c.task, len(c.records)) for c in found} == {
         ("t (length=64)", 3),
         ("t (length=128)", 2),
@@ -368,7 +368,7 @@ def test_runs_of_one_task_that_differ_in_an_option_are_cells_of_their_own():
 
 
 def test_costs_of_a_goal_are_in_steps_tokens_and_seconds():
-    cell = next(c for c in cells(made_up()) if c.variant == "better")
+    cell = next(c for c in conditions(made_up()) if c.variant == "better")
     goal = min(cell.values) * 20 / 30 - 1e-9
     assert set(cell.costs(goal, "step")) == {20}
     assert set(cell.costs(goal, "tokens")) == {2000}

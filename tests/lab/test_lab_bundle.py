@@ -160,7 +160,7 @@ def test_a_margin_and_costs_are_in_the_report(tmp_path):
     study = SuiteResults.of(read(folder), 50)
     table = non_inferiority.inferiority(study)
     verdicts = {row[1].text: row[5].text for row in table.rows}
-    assert verdicts == {"ascender": "not_inferior", "only-coh": "inferior", "only-sep": "unproven"}
+    assert verdicts == {"ascender": "not inferior", "only-coh": "inferior", "only-sep": "unproven"}
     ratios = {row[1].text: row[6].data[""] for row in table.rows}
     assert ratios["ascender"] == pytest.approx(3.4 / 2.1)
     ascender = next(row for row in non_inferiority.costs(study).rows if row[0].text == "ascender")
@@ -240,7 +240,7 @@ def test_a_variant_can_have_a_baseline_of_its_own(tmp_path):
     study = SuiteResults.of(read(folder), 50)
     judged = {variant: c.baseline for (_, variant), c in study.judged.items()}
     assert judged == {"ascender": "vanilla", "ascender+alibi": "vanilla+alibi"}
-    found = {cell.variant: cell for cell in study.cells}
+    found = {cell.variant: cell for cell in study.conditions}
     assert study.verdict(found["vanilla+alibi"]) == "baseline"
     c = study.judged["distinct", "ascender+alibi"]
     assert c.by_seed.mean == pytest.approx(0.1, abs=0.05)

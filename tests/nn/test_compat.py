@@ -16,8 +16,15 @@ from ascender.nn.positions import POSITIONS
 PAGE = Path(__file__).parents[2] / "docs" / compat.PAGE
 
 
-@pytest.mark.parametrize("position", POSITIONS)
-@pytest.mark.parametrize("attention", ATTENTIONS)
+# All of them take three minutes: of the baselines two positions always, the others when slow.
+PAIRS = [
+    pytest.param(a, p, marks=() if a == "ascender" or p in ("rope", "alibi") else pytest.mark.slow)
+    for a in ATTENTIONS
+    for p in POSITIONS
+]
+
+
+@pytest.mark.parametrize(("attention", "position"), PAIRS)
 def test_cells_are_what_the_table_says(attention, position):
     found = compat.table(map(check, cells([attention], [position])))
     assert found[attention][position] == compat.stored()[attention][position]

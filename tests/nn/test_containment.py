@@ -15,6 +15,9 @@ from ascender.nn.cache import CrossKV
 from ascender.nn.positions import POSITIONS
 from ascender.nn.slot import Unsupported
 
+# test_vectors.py and test_module.py check the shapes; here it would take a third of the time.
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 BAD = (math.nan, math.inf, -math.inf, 1e18, -1e18, 1e30, -1e30)
 B, N, DIM, HEADS = len(BAD) + 1, 13, 12, 3  # the first of the batch is as it should be
 OPTIONS = {

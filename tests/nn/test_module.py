@@ -298,6 +298,7 @@ assert torch.allclose(some(x, causal=True), module(x, causal=True), atol=1e-9)
 """
 
 
+@pytest.mark.slow
 def test_dense_compiles_without_a_graph_break_and_auto_compiles():
     """In a process of its own: shapes checked at run time do not go with torch.compile."""
     done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True)

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import ascender
+from ascender import demo
 from ascender.core.rules import RULES
-from ascender.insight import demo
 from ascender.lab.reports import figures, head_figures
 from ascender.lab.store import PACKED, read_packed
 from ascender.report import palette

@@ -97,6 +97,7 @@ def test_a_batch_in_pieces_is_the_batch(tmp_path):
     assert a["test"]["loss"] == pytest.approx(b["test"]["loss"], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on(tmp_path):
     """kill −9 in the middle, several times: the last checkpoint is whole, and the end is that of
     an undisturbed run."""

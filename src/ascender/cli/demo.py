@@ -19,7 +19,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Print five tokens' scores taken apart, and draw them."""
-    from ascender.insight import demo as five
+    from ascender import demo as five
 
     if lang not in five.LANGS:
         raise typer.BadParameter(
@@ -39,7 +39,7 @@ def demo(
 
 def _figure_lang(lang: str) -> str:
     """The figure's language: English where there is no Korean font."""
-    from ascender.insight import demo as five
+    from ascender import demo as five
 
     if lang == "en" or five.korean_font() is not None:
         return lang

@@ -19,7 +19,6 @@ from ascender.cli.terminal import (
     parse_lengths,
     print_json,
     progress,
-    read_text,
     show,
 )
 
@@ -73,8 +72,7 @@ def limits(
     with progress() as say:
         import_named(task)
         result = limit.run(
-            model, text=None if text_file is None else read_text(text_file),
-            text_name=None if text_file is None else text_file.name,
+            model, text=text_file,
             lengths=None if lengths is None else parse_lengths(lengths, ()),
             normalizers=None if normalizers is None else normalizers.split(","), adapter=adapter,
             task=task, data_dir=data_dir, compare=compare, batch=batch, lang=lang, out=out,

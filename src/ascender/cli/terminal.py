@@ -75,16 +75,6 @@ def show(*shown: RenderableType) -> None:
     Console(width=width, highlight=False).print(*shown, sep="\n")
 
 
-def read_text(file: Path) -> str:
-    """--text-file."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is no UTF-8 text ({error.reason}); expected one") from None
-    except OSError as error:
-        raise ValueError(f"cannot read {file} ({error.strerror}); expected a text file") from None
-
-
 def check_out(out: Path | None, folder: bool = False) -> None:
     """--out: a file, or a folder, that can be written. Before anything is computed."""
     if out is None:

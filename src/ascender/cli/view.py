@@ -15,7 +15,6 @@ from ascender.cli.terminal import (
     import_named,
     print_json,
     progress,
-    read_text,
 )
 
 app = typer.Typer()
@@ -73,6 +72,7 @@ def view(
     if given is None and first is not None:
         raise ValueError(f"--first {first} without a text; expected --text or --text-file with it")
     from ascender import insight
+    from ascender.common.files import read_text
     from ascender.insight.page.strings import STRINGS
 
     STRINGS.texts(lang)

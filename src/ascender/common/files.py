@@ -184,3 +184,13 @@ def plain_name(what: str, name: object) -> str:
             "characters"
         )
     return name
+
+
+def read_text(file: Path) -> str:
+    """A text file in UTF-8."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is no UTF-8 text ({error.reason}); expected one") from None
+    except OSError as error:
+        raise ValueError(f"cannot read {file} ({error.strerror}); expected a text file") from None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ascender.common.files import read_text
 from ascender.common.validate import lookup
 from ascender.core.normalizers import NORMALIZERS
 from ascender.core.rules import RULES
@@ -57,7 +58,7 @@ class LimitsResult:
 
 
 def run(
-    model: str | Path, *, text: str | None = None, text_name: str | None = None,
+    model: str | Path, *, text: str | Path | None = None,
     lengths: Sequence[int] | None = None, normalizers: Sequence[str] | None = None,
     adapter: str | Path | None = None, task: str | None = None, data_dir: str | Path | None = None,
     compare: str | Path | None = None, batch: int = 4, lang: str = "en",
@@ -68,7 +69,8 @@ def run(
 
     lengths      context lengths             normalizers  beside the model's own; default: all
     compare      a second saved model on the same input; "muted": this one without its rules
-    out          a folder for tables, figures and a page; `text_name`: the text's name in it
+    text         the text itself, or a Path to it
+    out          a folder for tables, figures and a page
     """
     languages(lang)
     if task is not None and text is not None:
@@ -95,9 +97,9 @@ def run(
         with muted(loaded.model, *RULES):
             other = measure(loaded.model, inputs[0], name=f"{title}, muted", **options)
     asked = {
-        "model": _last(model), "text_file": text_name, "lengths": _joined(lengths),
-        "normalizers": _joined(normalizers), "adapter": _last(adapter), "task": task,
-        "compare": _last(compare), "batch": batch,
+        "model": _last(model), "text_file": text.name if isinstance(text, Path) else None,
+        "lengths": _joined(lengths), "normalizers": _joined(normalizers), "adapter": _last(adapter),
+        "task": task, "compare": _last(compare), "batch": batch,
     }  # fmt: skip
     paired, files = compare == MUTED, []
     if out is not None:
@@ -108,8 +110,8 @@ def run(
 
 
 def _inputs(
-    models: Sequence[Loaded], text: str | None, task: str | None, data_dir: str | Path | None,
-    lengths: Sequence[int] | None, batch: int,
+    models: Sequence[Loaded], text: str | Path | None, task: str | None,
+    data_dir: str | Path | None, lengths: Sequence[int] | None, batch: int,
 ) -> list[Any]:  # fmt: skip
     """What each model reads: the same examples, or the same text by its own tokenizer."""
     chosen = LENGTHS if lengths is None else tuple(sorted(set(lengths)))
@@ -125,6 +127,8 @@ def _inputs(
     for one in models:
         check_text(one)
         chosen = _fitting(one.model, chosen, lengths is not None)
+    if isinstance(text, Path):
+        text = read_text(text)
     text = default_text() if text is None else text
     return [text_inputs(one.tokenizer, text, chosen, batch) for one in models]
 

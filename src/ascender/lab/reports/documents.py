@@ -45,8 +45,9 @@ def fill(
         suite_results = {results.sheet.name: results}
     tables: dict[str, Table] = {}
     for suite, results in suite_results.items():
-        if any(name.split()[0] == suite for name in wanted):
-            tables |= {f"{suite} {table.name}": table for table in all_tables(results)}
+        needed = {name.split()[1] for name in wanted if name.split()[0] == suite}
+        if needed:
+            tables |= {f"{suite} {table.name}": table for table in all_tables(results, needed)}
     if stated and f"{bundle} claims" in wanted:
         tables[f"{bundle} claims"] = claims(stated, suite_results)
     known = (bundle, *suite_results)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,10 @@ def table_files(table: Table, out: Path, lang: str, with_latex: bool = True) -> 
     return paths
 
 
-def all_tables(results: SuiteResults) -> list[Table]:
+def all_tables(results: SuiteResults, wanted: Collection[str] | None = None) -> list[Table]:
     """Every table with a row, those of the suite's subject first; for a tuning suite only the
-    validation scores."""
+    validation scores. `wanted` names the tables that are needed: those of the trained models, which
+    take longest, are left out where none of them is."""
     if results.sheet.tuning:
         return [tuning(results)]
     made = [
@@ -82,8 +83,9 @@ def all_tables(results: SuiteResults) -> list[Table]:
         *tables(results),
         inferiority(results),
         costs(results),
-        *insight_tables(measured(results), results.sheet.baseline, results.sheet.rule),
     ]
+    if wanted is None or not set(wanted) <= {table.name for table in made}:
+        made += insight_tables(measured(results), results.sheet.baseline, results.sheet.rule)
     return ordered([table for table in made if table.rows], results)
 
 
