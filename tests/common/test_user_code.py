@@ -212,6 +212,7 @@ def registered():
     VARIANTS.pop("first", None)
 
 
+@pytest.mark.slow
 def test_workers_run_the_file_of_the_suite(here, registered, monkeypatch):
     (here / "own_suite.py").write_text(REGISTERS + SUITE)
     made, store = suite("own_suite.py"), Store(here / "lab")

@@ -16,8 +16,11 @@ from support.laws import cotangent, gap, leak_from_unseen, outputs_gap, run, vis
 # test_vectors.py and test_module.py check the shapes; here it would take a third of the time.
 pytestmark = pytest.mark.usefixtures("unchecked")
 
-VALUES = (torch.nan, torch.inf, 1e18, -1e37)
 HIDING = ("causal", "padded right", "window causal globals", "any mask", "decode padded")
+
+
+def slow(value):
+    return pytest.param(value, marks=pytest.mark.slow)
 
 
 def gradients_of_blind_rows(x, backend, blind):
@@ -44,7 +47,7 @@ def reach(x, backend, name, value, token):
     return max(g if g == g else torch.inf for g in gaps)
 
 
-@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("value", [torch.nan, 1e18, slow(torch.inf), slow(-1e37)])
 @pytest.mark.parametrize("name", ["q", "k", "v", "z", "h"])
 @pytest.mark.parametrize("kind", HIDING)
 def test_hidden_values_reach_nothing(kind, name, value):

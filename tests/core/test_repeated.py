@@ -42,9 +42,13 @@ def of_five_words(x: Case) -> Case:
     return replace(x.but(**new), fixed={**x.fixed, "k": min(16, x.M // 2)})
 
 
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def cases(padded: bool = False):
     found = [
-        (kind, options, backend)
+        (pytest.param if options in OPTIONS[1:3] else slow)(kind, options, backend)
         for kind in CAUSAL
         for options in OPTIONS
         for backend in ("dense", *serving(kind, options))
@@ -113,7 +117,7 @@ LAYERS = [
 
 @torch.no_grad()
 @pytest.mark.parametrize("options", LAYERS, ids=str)
-@pytest.mark.parametrize("where", ["none", "rope", "alibi", "t5"])
+@pytest.mark.parametrize("where", ["none", "rope", slow("alibi"), slow("t5")])
 def test_a_layer_does_not_see_the_length(where, options):
     """A text alone, with more text behind it, padded on the left, and token by token."""
     attention, x = layer(where, **options)

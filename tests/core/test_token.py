@@ -135,6 +135,7 @@ def tokens(layer, cache, x):
     return torch.cat([layer(x[:, i : i + 1], cache=cache) for i in range(x.shape[1])], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_global", [0, 2])
 @pytest.mark.parametrize("position", ["none", "rope", "alibi"])
 @pytest.mark.parametrize("qk_norm", [False, True])

@@ -210,6 +210,7 @@ def data(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_family_from_a_folder(fresh, data):
     said = []
     found = evaluate(

@@ -63,6 +63,7 @@ def test_a_checkpoint_is_a_model(tmp_path):
     torch.testing.assert_close(loaded(ids).logits, run.model.eval()(ids).logits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["causal", "masked", "sequence", "token", "seq2seq"])
 def test_accumulated_steps_are_larger_batches(head, tmp_path):
     """Of 2 rows twice or of 4 rows at once, with labels that do not count here and there."""

@@ -293,6 +293,7 @@ def test_killed_workers_and_labs_change_nothing(tmp_path):
     assert rows(made, store) == rows(made, calm)
 
 
+@pytest.mark.slow
 def test_local_workers_do_what_a_trial_does(tiny, tmp_path):
     made, store, calm = suite(str(tiny)), Store(tmp_path / "lab"), Store(tmp_path / "calm")
     store.open(made)

@@ -66,6 +66,7 @@ def test_suites_of_a_bundle_share_their_trials(tmp_path, monkeypatch):
         bundles.places(Bundle("both", "All.", ("a", "b")), tmp_path / "alone")
 
 
+@pytest.mark.slow
 def test_a_bundle_is_run_and_reported(tmp_path):
     for name in ("one", "two"):
         (tmp_path / f"{name}.py").write_text(
@@ -134,6 +135,7 @@ def test_costs_are_counted_on_what_runs(tmp_path):
         Costs(("vanila",))
 
 
+@pytest.mark.slow
 def test_memory_is_of_a_process_of_its_own():
     order = Costs(("vanilla",), (512,), hidden=16, heads=2)
     MB = measured._memory("vanilla", 512, order, lambda line: None)
@@ -279,6 +281,7 @@ def test_a_trial_of_another_suite_is_measured_later(tmp_path, monkeypatch):
     assert Store(tmp_path / "b").done(runs[0].key)
 
 
+@pytest.mark.slow
 def test_showing_a_bundle_writes_nothing(tmp_path):
     shown = CliRunner().invoke(app, ["lab", "show", "paper", "--out", str(tmp_path / "new")])
     assert shown.exit_code == 0, shown.output

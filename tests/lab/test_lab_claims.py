@@ -179,6 +179,7 @@ def test_groups_found_by_z_and_not_lost_by_attention(tmp_path, z, attention, sai
     assert verdict("groups", grouped(tmp_path, z, attention)) == said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("same", "said"), [(True, "supported"), (False, "not_supported")])
 def test_roles_are_what_seeds_agree_on(tmp_path, same, said):
     records = []

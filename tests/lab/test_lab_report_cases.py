@@ -154,6 +154,7 @@ def test_without_a_baseline(tmp_path):
     assert "not judged" in text
 
 
+@pytest.mark.slow
 def test_without_any_baseline_nothing_is_compared(tmp_path, monkeypatch):
     monkeypatch.setattr(report_figure, "FORMATS", ("svg",))
     (tmp_path / "s").mkdir()

@@ -154,6 +154,7 @@ def test_errors_teach(tiny, tmp_path, words, said):
     assert said in run.output
 
 
+@pytest.mark.slow
 def test_documents_have_the_tables_of_their_rows(tmp_path):
     """All pages in one go: reading the stored trials takes longest."""
     pages = documents_in([ROOT / "docs"])

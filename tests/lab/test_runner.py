@@ -64,6 +64,7 @@ def test_run_with_nothing_left_trains_nothing(done):
     assert sorted(done.glob("trials/*")) == begun
 
 
+@pytest.mark.slow
 def test_report_gives_the_files(done, tmp_path):
     paths = lab.report(done, tmp_path / "out", say=lambda line: None)
     assert paths[-1] == tmp_path / "out" / "index.html"

@@ -253,6 +253,7 @@ OPTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("causal", [False, True])
 def test_many_features_are_vanilla(options, causal):
