@@ -186,7 +186,7 @@ def test_an_attention_that_breaks_a_law_is_an_error(here):
     )
     done = run("list", "compat", "--attention", "own_evil:Blind")
     assert done.exit_code == 1
-    assert "looks at nobody" in done.stderr
+    assert "attends to no other token" in done.stderr
 
 
 # --- suites

@@ -261,7 +261,9 @@ def errors_of(x, backends):
 def test_twins_agree_where_long_sequences_go_head_by_head(kind, monkeypatch, device):
     monkeypatch.setattr(folded, "LONG", 0)
     one = []
-    monkeypatch.setattr(folded, "fold", lambda *of: one.append(of) or fold.fold(*of))
+    monkeypatch.setattr(
+        folded, "fold", lambda *of, **more: one.append(of) or fold.fold(*of, **more)
+    )
     for options in (o for o in OPTIONS if "matrix" not in o):
         x = case(kind, options, device=device)
         with torch.no_grad():

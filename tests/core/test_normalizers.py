@@ -30,7 +30,7 @@ from ascender.core.normalizers import (
     normalizer,
 )
 from ascender.nn.baselines.vanilla import Vanilla
-from ascender.nn.compat import Broken, Cell, check
+from ascender.nn.compat import Cell, LawBroken, check
 from support.laws import (
     KINDS,
     LARGE,
@@ -705,7 +705,7 @@ def test_the_slot_takes_it(name):
 
 
 def test_a_normalizer_that_does_nothing_is_noticed():
-    with pytest.raises(Broken, match="normalizer changes nothing"):
+    with pytest.raises(LawBroken, match="normalizer changes nothing"):
         check(
             Cell("vanilla", "none", "ssmax", "full"),
             lambda *sizes, normalizer, **options: Vanilla(*sizes, **options),

@@ -106,7 +106,7 @@ class Spoilt(Vanilla):
     [
         (Leaky, "none", "softmax", "causal", "row 0 changes with token 1"),
         (Leaky, "none", "softmax", "padded", "which it may not see"),
-        (Blind, "none", "softmax", "full", "looks at nobody"),
+        (Blind, "none", "softmax", "full", "attends to no other token"),
         (Deaf, "t5", "softmax", "full", "the position changes nothing"),
         (Plain, "none", "length", "full", "from its definition|normalizer changes nothing"),
         (NoTwin, "none", "softmax", "full", "from its definition"),
