@@ -257,6 +257,7 @@ def errors_of(x, backends):
             yield backend, name, gap(t, truth[name]), gap(dense[name], truth[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "folded" in serving(kind)][::3])
 def test_twins_agree_where_long_sequences_go_head_by_head(kind, monkeypatch, device):
     monkeypatch.setattr(folded, "LONG", 0)

@@ -121,6 +121,7 @@ def run(*args):
     return CliRunner().invoke(app, ["eval", *map(str, args)], env={"COLUMNS": "200"})
 
 
+@pytest.mark.slow
 def test_what_was_learned_by_heart_scores_one_and_what_was_not_does_not(colours, learned, fresh):
     tasks, said = ["colours_write", "colours_choose"], []
     known = scored(evaluate(learned, tasks, include_path=colours, say=said.append))

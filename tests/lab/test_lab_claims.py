@@ -212,6 +212,7 @@ def bundle(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_bundle_is_reported_with_its_claims(tmp_path):
     out, said = tmp_path / "report", []
     bundle_report(bundle(tmp_path), out, lang="both", draws=DRAWS, say=said.append)

@@ -422,6 +422,7 @@ def test_alibi_keeps_the_digits_of_far_rows():
     assert (bare - exact).abs().max() > 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["dense", "compact", "folded", "windowed", "decode"])
 def test_alibi_folded_keeps_its_digits(backend):
     m = 701

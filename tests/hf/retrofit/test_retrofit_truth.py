@@ -96,6 +96,7 @@ def test_every_layer_is_the_definition(name, monkeypatch):
             assert np.abs(turned["out"] - truth["out"]).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("name", CAUSAL)
 def test_generation_with_a_cache_is_generation_without(name, beams):
