@@ -55,6 +55,7 @@ def test_top_k_is_a_sort(kind, chunk, sizes, monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_top_k_of_long_rows(dtype):
     """Beyond what is cut by a threshold."""
+    torch.manual_seed(0)
     q, k = (torch.randn(B, 1, n, A, dtype=dtype) for n in (3, 1500))
     vis = Visibility.of(3, 1500, causal=True)
     found, scores = nb.top_k(q, k, vis, (K,)), (q @ k.mT).float()

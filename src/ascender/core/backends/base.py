@@ -59,24 +59,18 @@ def needs(flock: Flock) -> Iterator[tuple[Need, str]]:
         name = getattr(flock.normalise, "name", flock.normalise)
         yield "rows", f"normalizer {name} needs the scores themselves; expected softmax"
     if rules.separation_scope == "all" and rules.active("sep"):
-        yield (
-            "weights",
-            ("separation_scope = 'all' needs an N×M matrix of penalties; expected 'neighbours'"),
-        )
+        why = "separation_scope = 'all' needs an N×M matrix of penalties; expected 'neighbours'"
+        yield "weights", why
     if isinstance(other, Tensor) and not folds(other):
-        yield (
-            "matrix",
-            (
-                f"other of shape {tuple(other.shape)} is a matrix of scores; expected LowRank or a "
-                "(…, 1, M) tensor"
-            ),
+        shape = tuple(other.shape)
+        why = (
+            f"other of shape {shape} is a matrix of scores; expected LowRank or a (…, 1, M) tensor"
         )
+        yield "matrix", why
     if not vis.by_key_only:
         assert vis.mask is not None
-        yield (
-            "matrix",
-            (
-                f"mask of shape {tuple(vis.mask.shape)} differs by query; expected a padding mask "
-                "(B, 1, 1, M) with causal or window"
-            ),
+        why = (
+            f"mask of shape {tuple(vis.mask.shape)} differs by query; expected a padding mask "
+            "(B, 1, 1, M) with causal or window"
         )
+        yield "matrix", why
