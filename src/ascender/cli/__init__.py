@@ -62,7 +62,7 @@ def _root(
         bool,
         typer.Option(
             "--traceback", envvar="ASCENDER_DEBUG", show_envvar=True,
-            help="Show where in the code an error comes from.",
+            help="Show the traceback of an error.",
         ),
     ] = False,
 ) -> None:  # fmt: skip

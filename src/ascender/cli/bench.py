@@ -27,7 +27,7 @@ from ascender.cli.terminal import (
 from ascender.common.files import write
 
 app = typer.Typer(
-    help="Time the attention, its rivals, a layer, a model, the backends or the import, here.",
+    help="Time, memory and FLOPs on this machine: attention, baselines, layer, model, import.",
     no_args_is_help=True,
     epilog="Example: ascender bench attention --quick",
 )
@@ -36,7 +36,7 @@ Shorter = Annotated[bool, typer.Option("--quick", help="Minutes: N up to 1024, f
 Causal = Annotated[bool, typer.Option("--causal", help="Causal attention.")]
 Works = Annotated[
     list[str] | None,
-    typer.Option("--work", help="training, decode or generate (may be given again); else all."),
+    typer.Option("--work", help="training, decode or generate; repeatable; default: all."),
 ]
 Memory = Annotated[bool, typer.Option(help="Measure peak memory too.")]
 
@@ -58,11 +58,10 @@ def variants(
     lengths: Lengths = None, quick: Quick = False, causal: Causal = False, memory: Memory = True,
     as_json: Json = False, repeats: Repeats = None, threads: Threads = 1,
 ) -> None:  # fmt: skip
-    """Every attention of the slot against stock SDPA: time, peak memory, counted FLOPs.
+    """Every attention against stock SDPA: time, peak memory, counted FLOPs.
 
-    Ours, vanilla, Longformer, BigBird, Performer, linear, shuffled, graph: from heads to heads,
-    without the projections. The whole run, up to N = 16384, takes half an hour; --quick a minute
-    or two.
+    ASCender, vanilla, Longformer, BigBird, Performer, linear, shuffled and graph, without the
+    projections. The whole run, up to N = 16384, takes half an hour; --quick a minute or two.
     """
     _run("variants", as_json, lengths, repeats, threads, quick=quick, causal=causal, memory=memory)
 
@@ -80,7 +79,7 @@ def model(
     lengths: Lengths = None, quick: Shorter = False, work: Works = None, as_json: Json = False,
     repeats: Repeats = None, threads: Threads = 1,
 ) -> None:  # fmt: skip
-    """Tokens a second of whole models, training and generating, against the vanilla model.
+    """Tokens per second of whole models, training and generating, against the vanilla model.
 
     ASCender per head, shared, with QK-norm and with a window, the vanilla variant of the same
     size, and transformers' Llama. The whole run, up to N = 4096, takes an hour; --quick some
@@ -99,25 +98,25 @@ def model(
 def choose(
     lengths: Lengths = None, as_json: Json = False, repeats: Repeats = None, threads: Threads = 1
 ) -> None:
-    """Which backend is fastest here, by length and mask, and which one "auto" takes."""
+    """Which backend is fastest on this machine, by length and mask, and which one "auto" picks."""
     _run("choose", as_json, lengths, repeats, threads)
 
 
 @app.command("import", epilog="Example: ascender bench import --repeats 9")
 def import_(as_json: Json = False, repeats: Repeats = None) -> None:
-    """What importing the attention takes beyond "import torch"."""
+    """The time of "import ascender" beyond that of "import torch"."""
     _run("import", as_json, repeats=repeats)
 
 
 @app.command(epilog="Example: ascender bench report docs/bench/*.json --into docs/benchmark.md")
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="What the other commands gave with --json.")],
-    into: Annotated[list[Path] | None, typer.Option(help="Document to bring up to date.")] = None,
+    runs: Annotated[list[Path], typer.Argument(help="JSON files that the other commands printed.")],
+    into: Annotated[list[Path] | None, typer.Option(help="Document to update.")] = None,
 ) -> None:
-    """Runs as Markdown tables, printed or put into documents.
+    """Print the tables of stored runs as Markdown, or update them in documents.
 
-    A document marks the place of a table by <!-- bench: NAME --> and <!-- /bench -->; what stands
-    between is replaced, all else stays. Of two runs that measured the same, the last one counts.
+    Tables stand between <!-- bench: NAME --> and <!-- /bench --> in a document; only these blocks
+    change. Of two runs that measured the same, the last one counts.
     """
     from ascender.bench.report import blocks, contents, document
     from ascender.report.blocks import fill_document

@@ -18,7 +18,7 @@ def demo(
     lang: Annotated[str, typer.Option(help="Captions: en, ko or both.")] = "en",
     as_json: Json = False,
 ) -> None:
-    """Print five tokens' scores taken apart, and draw them."""
+    """Print and draw the attention scores of five tokens, term by term."""
     from ascender import demo as five
 
     if lang not in five.LANGS:

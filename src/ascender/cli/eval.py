@@ -32,7 +32,7 @@ def eval_(
     model: Annotated[str, typer.Argument(help="Folder that save_pretrained wrote, or a Hub name.")],
     tasks: Annotated[
         str,
-        typer.Option(help="gsm8k, glue, super_glue, … or any of lm-eval's.", metavar="NAME,NAME,…"),
+        typer.Option(help="gsm8k, glue, … (any task of lm-eval).", metavar="NAME,NAME,…"),
     ],
     include_path: Annotated[
         Path | None, typer.Option(help="Folder of lm-eval task files of your own.")
@@ -45,14 +45,14 @@ def eval_(
         int | None, typer.Option(parser=count, metavar="N", help="The first N rows of every task.")
     ] = None,
     fewshot: Annotated[
-        int | None, typer.Option(min=0, help="Worked examples, where not the task's own number.")
+        int | None, typer.Option(min=0, help="Few-shot examples; default: the task's own number.")
     ] = None,
     batch_size: Annotated[
-        int, typer.Option(parser=count, metavar="N", help="Rows at once.")
+        int, typer.Option(parser=count, metavar="N", help="Rows per batch.")
     ] = 8,
     max_length: Annotated[
         int | None,
-        typer.Option(parser=count, metavar="N", help="Tokens of question and answer together."),
+        typer.Option(parser=count, metavar="N", help="Most tokens of prompt and answer together."),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
     out: Annotated[Path | None, typer.Option(help="File for the results as JSON.")] = None,
@@ -62,7 +62,7 @@ def eval_(
     """Score a language model on public tasks, with lm-eval.
 
     GSM8K, MATH (hendrycks_math, minerva_math), GLUE, SuperGLUE, LongBench, SCROLLS, LAMBADA,
-    WikiText and the other tasks of lm-eval. The model is ours, or any of transformers'.
+    WikiText and the other tasks of lm-eval. For ASCender and any transformers model.
     """
     from ascender.hf.evaluate import evaluate
 

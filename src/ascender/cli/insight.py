@@ -33,12 +33,12 @@ def insight(
         list[Path],
         typer.Argument(
             metavar="MODEL …",
-            help="Folders of `ascender train` or save_pretrained; several: seeds of one variant.",
+            help="Folders of ascender train or save_pretrained; several are seeds of one variant.",
         ),
     ],
     task: Annotated[
         str | None,
-        typer.Option(help="Whose test examples they read; else what they were trained on."),
+        typer.Option(help="Task of the test examples; default: the models' own."),
     ] = None,
     against: Annotated[
         list[Path] | None, typer.Option(help="A model of the variant to compare with; repeatable.")
@@ -47,7 +47,7 @@ def insight(
         Path | None, typer.Option(help="Retrofit adapter for the models, not for --against.")
     ] = None,
     examples: Annotated[
-        int, typer.Option(parser=count, metavar="N", help="Of the task's test.")
+        int, typer.Option(parser=count, metavar="N", help="Number of test examples.")
     ] = 32,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for tables, figures, a page.")] = None,
@@ -55,11 +55,11 @@ def insight(
     trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """What each rule does in each head, which roles heads have, which groups of tokens are found.
+    """What each rule does in each head, whether heads have roles, whether groups are recovered.
 
     Contributions of the rules (share of score variance, attention moved when muted), roles of
     heads and their agreement between seeds, and NMI and ARI of clusters of coordinates, neighbours,
-    attention and states against the task's true groups; of pylib: classes of Python's tokens.
+    attention and states against the task's true groups (for pylib: classes of Python tokens).
     """
     from ascender import lab
     from ascender.report.strings import in_language, languages

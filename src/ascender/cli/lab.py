@@ -31,7 +31,7 @@ app = typer.Typer(
 
 @app.command("list", epilog="Example: ascender lab list")
 def list_suites(as_json: Json = False) -> None:
-    """The suites there are, and what each claims."""
+    """List the suites and their claims."""
     from ascender.lab.suite import known, suite
 
     suites = {name: suite(name) for name in known()}
@@ -54,27 +54,30 @@ def _trials(suite: Any) -> int:
 @app.command(epilog="Example: ascender lab run quick --out lab/quick --seeds 3")
 def run(
     suite: Annotated[str, typer.Argument(help="A suite (ascender lab list) or a file, FILE.py.")],
-    out: Annotated[Path, typer.Option(help="The folder of its trials; the same again goes on.")],
-    seeds: Annotated[int | None, typer.Option(parser=count, metavar="N", help="0 … N − 1.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the trials; an existing one is continued.")],
+    seeds: Annotated[
+        int | None, typer.Option(parser=count, metavar="N", help="Run seeds 0 to N − 1 only.")
+    ] = None,
     workers: Annotated[
-        int | None, typer.Option(parser=count, metavar="N", help="At a time; one a core.")
+        int | None,
+        typer.Option(parser=count, metavar="N", help="Parallel trials; default: one per core."),
     ] = None,
     engine: Annotated[str, typer.Option(help="local, ray or slurm.")] = "local",
-    address: Annotated[str | None, typer.Option(help="Of a Ray cluster; else one here.")] = None,
+    address: Annotated[str | None, typer.Option(help="Ray cluster; default: a local one.")] = None,
     budget: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only what fits: 30m, 2h, 1h30m.")
+        str | None, typer.Option(metavar="TIME", help="Run what fits in 30m, 2h, 1h30m, …")
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
     slurm: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="As sbatch has it: partition=cpu, account=me."),
+        typer.Option(metavar="NAME=VALUE", help="An option of sbatch, such as partition=cpu."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run what is not done yet, then show the table.
+    """Run the trials that are missing, then show the table.
 
-    A trial that is finished is not run again; one that crashes is tried once more and then
-    reported. Stop it, kill it, start it twice: the same command ends with the same table.
+    Finished trials are skipped; a trial that crashes is tried once more and then reported. Runs
+    are resumable and crash-safe: after an interruption, run the same command again.
     """
     from ascender import lab
 
@@ -120,11 +123,13 @@ def _setting(text: str) -> tuple[str, str | int]:
 @app.command("show", epilog="Example: ascender lab show quick --out lab/quick")
 def show_table(
     suite: Annotated[str, typer.Argument(help="A suite or its file.")],
-    out: Annotated[Path, typer.Option(help="The folder of its trials.")],
-    seeds: Annotated[int | None, typer.Option(parser=count, metavar="N", help="0 … N − 1.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the trials.")],
+    seeds: Annotated[
+        int | None, typer.Option(parser=count, metavar="N", help="Show seeds 0 to N − 1 only.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """The table of what is done so far."""
+    """Show the table of the finished trials."""
     from ascender import lab
 
     check_out(out, folder=True)
@@ -134,31 +139,31 @@ def show_table(
 @app.command(epilog="Example: ascender lab report lab/quick --lang both")
 def report(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Of `lab run --out`, or of an earlier report.")
+        Path, typer.Argument(metavar="DIR", help="Folder of `lab run --out`, or a report.")
     ],
     suite: Annotated[
-        str | None, typer.Option(help="A suite or its file; else the one written in DIR.")
+        str | None, typer.Option(help="A suite or its file; default: the one stored in DIR.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to; DIR/report.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder; default: DIR/report.")] = None,
     lang: Annotated[
         str | None,
-        typer.Option(help="Headings and captions: en, ko or both; en, into NAME.ko.md ko."),
+        typer.Option(help="en, ko or both; default: en, and ko for --into NAME.ko.md."),
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
     into: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Only fill the blocks <!-- lab: SUITE TABLE --> of a document, or of a folder's."
+            help="Only fill the blocks <!-- lab: SUITE TABLE --> of a document or a folder of them."
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="List every file written.")] = False,
     trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:
-    """Tables, figures, methods and a page from the trials that are done.
+    """Write tables, figures, methods and a page from the finished trials.
 
-    The folder needs nothing else: index.html opens without a network, and trials.jsonl.gz
-    with suite.json is enough to make the report again.
+    The report is complete in itself: index.html opens without a network, and a report can be
+    written again from its trials.jsonl.gz and suite.json.
     """
     from ascender import lab
     from ascender.report.figure import korean_font
@@ -181,8 +186,8 @@ def report(
 
 @app.command(epilog="Example: ascender lab pack lab/paper --out results")
 def pack(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Of `lab run --out`.")],
-    out: Annotated[Path, typer.Option(help="The store; trials that it has are kept.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of `lab run --out`.")],
+    out: Annotated[Path, typer.Option(help="The store; its trials are kept.")],
 ) -> None:
     """Add the finished trials of DIR, without checkpoints, to one compressed store.
 

@@ -33,36 +33,36 @@ def limits(
         str, typer.Argument(help="Folder of save_pretrained or ascender train, or a Hub name.")
     ],
     text_file: Annotated[
-        Path | None, typer.Option(help="Text to read. Without it: Python's standard library.")
+        Path | None, typer.Option(help="Input text; default: Python's standard library.")
     ] = None,
     lengths: Lengths = None,
     normalizers: Annotated[
         str | None,
-        typer.Option(metavar="NAME,NAME,…", help="Beside the model's own; all where not given."),
+        typer.Option(metavar="NAME,NAME,…", help="Compare with these; default: all."),
     ] = None,
     adapter: Annotated[Path | None, typer.Option(help="Retrofit adapter for the model.")] = None,
     task: Annotated[
-        str | None, typer.Option(help="A task whose examples are read instead of a text.")
+        str | None, typer.Option(help="Use a task's examples instead of a text.")
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Local data of the task.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
     compare: Annotated[
         str | None,
-        typer.Option(help="A second model on the same input; muted: this one without its rules."),
+        typer.Option(help="A second model, or 'muted': this model without its rules."),
     ] = None,
-    batch: Annotated[int, typer.Option(parser=count, metavar="N", help="Sequences.")] = 4,
+    batch: Annotated[int, typer.Option(parser=count, metavar="N", help="Number of sequences.")] = 4,
     lang: Annotated[str, typer.Option(help="Captions: en, ko or both.")] = "en",
     out: Annotated[Path | None, typer.Option(help="Folder for tables, figures, a page.")] = None,
     all_tables: Annotated[
-        bool, typer.Option("--tables", help="Print every table; --out keeps them in any case.")
+        bool, typer.Option("--tables", help="Print every table; --out always writes them.")
     ] = False,
     trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Hold a model's attention against the limits of normalisation (arXiv 2508.17821).
+    """Compare a model's attention with the limits of normalisation (arXiv 2508.17821).
 
     Entropy and effective support by context length, the 1/L envelope, the distance between
     selected and unselected keys, the share that stays separable, and the Jacobian by temperature,
-    for every layer and head and for each normaliser of the slot.
+    for every layer and head and each normaliser.
     """
     from ascender.insight import limits as limit
     from ascender.report.strings import languages

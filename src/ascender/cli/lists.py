@@ -15,7 +15,7 @@ from rich.table import Table
 from ascender.cli.terminal import Json, import_named, note, print_json, progress, show
 
 app = typer.Typer(
-    help="What there is, and what goes with what.",
+    help="What is available, and what can be combined.",
     no_args_is_help=True,
     epilog="Example: ascender list compat --attention longformer",
 )
@@ -52,7 +52,7 @@ def _first(kind: Any) -> str:
 
 @app.command(epilog="Example: ascender list attentions")
 def attentions(as_json: Json = False) -> None:
-    """Every attention of the slot, and the options it has of its own."""
+    """List the attentions and their own options."""
     from ascender.nn.baselines import ATTENTIONS, options_of
     from ascender.nn.slot import Attention
 
@@ -63,7 +63,7 @@ def attentions(as_json: Json = False) -> None:
 
 @app.command(epilog="Example: ascender list positions --json")
 def positions(as_json: Json = False) -> None:
-    """Every position, and the backends it runs on."""
+    """List the positions and the backends they run on."""
     from ascender.core.choose_backend import backends_for
     from ascender.nn.positions import POSITIONS
 
@@ -78,7 +78,7 @@ def positions(as_json: Json = False) -> None:
 
 @app.command(epilog="Example: ascender list normalizers")
 def normalizers(as_json: Json = False) -> None:
-    """Every normaliser, and the backends it runs on."""
+    """List the normalisers and the backends they run on."""
     from ascender.core.choose_backend import backends_for
     from ascender.core.normalizers import NORMALIZERS
 
@@ -91,13 +91,11 @@ def normalizers(as_json: Json = False) -> None:
 
 @app.command(epilog="Example: ascender list tasks distinct")
 def tasks(
-    name: Annotated[
-        str | None, typer.Argument(help="One task: how it is made, an example.")
-    ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Where tasks with files find them.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A task to describe, with an example.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Every task; with a name: what it is and one real example."""
+    """List the tasks; with a name, describe one and print an example."""
     from ascender.tasks import ABOUT, TASKS, kind_of
 
     if name is None:
@@ -125,7 +123,7 @@ def tasks(
 
 @app.command(epilog="Example: ascender list variants")
 def variants(as_json: Json = False) -> None:
-    """Every variant that `ascender train` knows by name."""
+    """List the variants of `ascender train`."""
     from ascender.train import VARIANTS
 
     rows = {name: {"what": about} for name, (_, about) in VARIANTS.items()}
@@ -142,20 +140,20 @@ def variants(as_json: Json = False) -> None:
 @app.command(epilog="Example: ascender list compat --attention performer")
 def compat(
     attention: Annotated[
-        str | None, typer.Option(help="One, or module:Class of your own; all without it.")
+        str | None, typer.Option(help="An attention, or module:Class of your own; default: all.")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Try every cell again instead of reading the table.")
+        bool, typer.Option("--check", help="Test every combination again, not the stored table.")
     ] = False,
     write: Annotated[
-        Path | None, typer.Option(help="With --check: a checkout whose table and page to write.")
+        Path | None, typer.Option(help="With --check: update table and page of this checkout.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Which attention goes with which position, normaliser and kind of pass.
+    """Which attention runs with which position, normaliser and kind of pass.
 
-    F full, C causal, P padded, W window, D decode: the kinds that run; — none. A cell that does
-    not run refuses with an error that names what does.
+    F full, C causal, P padded, W window, D decode: the kinds that run; — none. Any other
+    combination raises an error that names what runs.
     """
     from ascender.nn import compat as study
     from ascender.nn.baselines import ATTENTIONS, attention_kind

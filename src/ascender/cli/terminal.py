@@ -28,16 +28,16 @@ def count(text: str | int) -> int:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 TrustCode = Annotated[
     bool,
-    typer.Option("--trust-code", help="Import code (module:Class) that the files read name."),
+    typer.Option("--trust-code", help="Import code (module:Class) that a model or record names."),
 ]
 Lengths = Annotated[
     str | None, typer.Option(help="Numbers of tokens, separated by commas.", metavar="N,N,…")
 ]
 Repeats = Annotated[
-    int | None, typer.Option(parser=count, metavar="N", help="Rounds; the best one counts.")
+    int | None, typer.Option(parser=count, metavar="N", help="Repetitions; the fastest counts.")
 ]
 Threads = Annotated[
-    int, typer.Option(parser=count, metavar="N", help="CPU threads. One is disturbed least.")
+    int, typer.Option(parser=count, metavar="N", help="CPU threads; one varies least.")
 ]
 
 

@@ -21,12 +21,12 @@ app = typer.Typer()
 
 
 def train(
-    out: Annotated[Path, typer.Option(help="Folder for this run alone.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; one run per folder.")],
     data_dir: Annotated[
         Path | None, typer.Option(help="Local copies of data, laid out as docs/tasks.md says.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in OUT.")] = False,
-    size: Annotated[str | None, typer.Option(help="tiny, small, medium or large.")] = None,
+    size: Annotated[str | None, typer.Option(help="Preset: tiny, small, medium or large.")] = None,
     save_every: Annotated[
         int | None, typer.Option(help="Steps between checkpoints; default: every validation.")
     ] = None,
@@ -35,12 +35,12 @@ def train(
     ] = None,
     limits: Annotated[
         bool,
-        typer.Option("--limits", help="Log entropy, exp(H) and N_s/N of every head; warn."),
+        typer.Option("--limits", help="Log entropy and support of every head; warn of collapse."),
     ] = False,
     as_json: Json = False,
     **settings: Any,
 ) -> None:
-    """Train a variant on a task; with --resume continue where it stopped.
+    """Train a variant on a task; --resume continues an interrupted run.
 
     Omitted options use the task's defaults. Under torchrun the same command trains on many
     processes. Ctrl-C stops after the current step and writes a checkpoint.

@@ -29,14 +29,14 @@ def view(
             help="Folder that save_pretrained or ascender train wrote, or a Hub name.",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The page.")] = Path("page.html"),
-    text: Annotated[str | None, typer.Option(help="What the model reads.")] = None,
-    text_file: Annotated[Path | None, typer.Option(help="The same from a file (UTF-8).")] = None,
+    out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("page.html"),
+    text: Annotated[str | None, typer.Option(help="Input text.")] = None,
+    text_file: Annotated[Path | None, typer.Option(help="Input text from a file (UTF-8).")] = None,
     task: Annotated[
-        str | None, typer.Option(help="A task; a model of ascender train knows its own.")
+        str | None, typer.Option(help="Task of the example; default: the model's own.")
     ] = None,
     example: Annotated[
-        int | None, typer.Option(metavar="I", help="Which of the task's test examples, from 0.")
+        int | None, typer.Option(metavar="I", help="Test example of the task, from 0.")
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of the task's data.")] = None,
     adapter: Annotated[
@@ -46,19 +46,20 @@ def view(
         bool, typer.Option("--compare", help="Two models side by side: --compare A B.")
     ] = False,
     max_tokens: Annotated[
-        int, typer.Option(parser=count, metavar="N", help="Longer inputs are pooled in blocks.")
+        int, typer.Option(parser=count, metavar="N", help="Pool longer inputs into blocks.")
     ] = 512,
     first: Annotated[
-        int | None, typer.Option(parser=count, metavar="N", help="Read no more of the text.")
+        int | None, typer.Option(parser=count, metavar="N", help="Read only the first N tokens.")
     ] = None,
-    lang: Annotated[str, typer.Option(help="Of the page: en or ko.")] = "en",
+    lang: Annotated[str, typer.Option(help="Language of the page: en or ko.")] = "en",
     trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Write a page that takes a model's attention apart: one file, no network.
+    """Write one HTML page with every term of every head's attention scores.
 
-    Matrices of every term, rows, the flock in its plane, rules muted. For models with rules,
-    retrofitted ones, and plain transformers models (base and weights).
+    Matrices of the terms, single rows, tokens at their latent coordinates, and the model with a
+    rule muted. For ASCender models, retrofitted models and plain transformers models (base scores
+    and weights). The page needs no network.
     """
     check_out(out)
     if len(models) != (2 if compare else 1):
