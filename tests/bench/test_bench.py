@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from ascender import bench
-from ascender.bench import attention, choose, goals, imports, layer, memory, model
+from ascender.bench import choose, goals, imports, layer, model, studies
 from ascender.bench.candidates import CANDIDATES, ours
 from ascender.core.choose_backend import BACKENDS
 from ascender.measure.flops import CallOptions, Problem
 from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan, best, interleave
+from ascender.nn.module import AscenderAttention
 
 ONCE = TimingPlan(repeats=1, at_least=0.0)
 
@@ -70,7 +71,8 @@ def test_rounds_go_on_for_a_while_where_calls_are_short():
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_rows(causal):
-    rows = attention.run(attention.AttentionBenchmark.full((19, 150), causal, 1, weigh=True))
+    timed = [(n, work) for work in (FORWARD, TRAINING) for n in (19, 150)]
+    rows = studies.run("attention", timed, ONCE, causal=causal, memory=CANDIDATES)
     assert {(r.n, r.work) for r in rows} == {(n, w) for n in (19, 150) for w in (FORWARD, TRAINING)}
     for row in rows:
         assert row.skipped is None
@@ -90,9 +92,6 @@ def test_what_is_too_large_is_skipped_and_says_why():
     assert "2048" in dense(Problem(2049), FORWARD)
     assert bias(Problem(4096), TRAINING) is None
     assert bias(Problem(16384), FORWARD) == "needs 4 GB"
-    study = attention.AttentionBenchmark.full((64, 16384), False, 1, weigh=True)
-    assert {n for _, n, _ in study.weighed} == {16384}
-    assert not {"dense", "bias"} & {name for name, _, _ in study.weighed}
 
 
 def test_the_variants_compute_the_same_attention():
@@ -109,8 +108,28 @@ def test_the_variants_compute_the_same_attention():
     torch.testing.assert_close(reused, found)
 
 
+def test_memory_is_measured_from_a_length_on_of_what_is_not_skipped(monkeypatch):
+    few = {name: CANDIDATES[name] for name in ("stock", "dense", "folded")}
+    monkeypatch.setitem(studies.STUDIES, "attention", studies.Study(few, (9,)))
+    monkeypatch.setattr(studies, "MEMORY_FROM", 23)
+    monkeypatch.setitem(few, "dense", replace(few["dense"], refuses=lambda p, work: "no"))
+    weighed = []
+
+    def peak(study, who, p, work, threads):
+        weighed.append((who, p.n))
+        return {"call": float(len(weighed)), "process": 8.0}
+
+    monkeypatch.setattr(studies, "peak_memory", peak)
+    timed = ((19, FORWARD), (23, FORWARD))
+    rows = studies.run("attention", timed, ONCE, memory=("stock", "dense", "folded"))
+    assert weighed == [("stock", 23), ("folded", 23)]
+    found = {(r.candidate, r.n): (r.memory_mb, r.memory_ratio, r.process_ratio) for r in rows}
+    assert found["folded", 23] == (2.0, 2.0, 1.0)
+    assert found["folded", 19] == found["dense", 23] == (None, None, None)
+
+
 def test_memory_is_measured_in_a_process_of_its_own():
-    found = memory.measure("attention", "stock", Problem(64), FORWARD, threads=1)
+    found = studies.peak_memory("attention", "stock", Problem(64), FORWARD, threads=1)
     assert 0 < found["call"] < found["process"]
 
 
@@ -118,7 +137,7 @@ def test_memory_says_what_failed(monkeypatch):
     failed = subprocess.CompletedProcess([], 1, stdout="", stderr="Traceback …\nKilled: 9\n")
     monkeypatch.setattr("ascender.measure.memory.subprocess.run", lambda *args, **kinds: failed)
     with pytest.raises(RuntimeError, match="memory of folded at N = 64: Killed: 9"):
-        memory.measure("attention", "folded", Problem(64), FORWARD, threads=1)
+        studies.peak_memory("attention", "folded", Problem(64), FORWARD, threads=1)
 
 
 def _row(candidate, n, work, ratio):
@@ -140,7 +159,7 @@ def test_goals_of_the_rows_that_are_there():
 
 
 def test_a_goal_of_memory_looks_at_memory():
-    row = attention.AttentionRow("folded", 16384, FORWARD, 1.0, 99.0, None, "stock", 1, 1)
+    row = Row("folded", 16384, FORWARD, 1.0, 99.0, None, "stock", 1, 1)
     assert goals.reached([row]) == []
     (found,) = goals.reached([replace(row, memory_ratio=1.5)])
     assert (found["measured"], found["reached"]) == (1.5, True)
@@ -153,9 +172,7 @@ def test_goals_name_candidates_that_exist():
 
 def test_a_goal_of_speed_is_reached_from_below():
     def found(speed):
-        rows = [
-            model.ModelRow("model_per_head", 128, TRAINING, 1.0, 1 / speed, None, "x", 9, speed)
-        ]
+        rows = [Row("model_per_head", 128, TRAINING, 1.0, 1 / speed, None, tokens_s=9, speed=speed)]
         ((name, reached),) = ((g["goal"], g["reached"]) for g in goals.reached(rows))
         assert name == "model, training, N = 128, per head"
         return reached
@@ -164,22 +181,27 @@ def test_a_goal_of_speed_is_reached_from_below():
     assert not found(0.69)
 
 
-def test_layers():
-    rows = layer.run((7,), ONCE, batch=3)
+def test_layers(monkeypatch):
+    monkeypatch.setattr(layer, "BATCH", 3)
+    rows = studies.run("layer", [(7, TRAINING)], ONCE)
     assert [row.candidate for row in rows] == list(layer.LAYERS)
     assert all(row.ratio > 0 for row in rows)
 
 
 def test_layers_have_the_same_projections():
-    ours_, vanilla = (dict(layer.LAYERS[n][1]().named_parameters()) for n in ("shared", "vanilla"))
-    assert all(ours_[name].shape == p.shape for name, p in vanilla.items())
+    vanilla = layer.VanillaLayer(layer.DIM, layer.HEADS)
+    ours_ = dict(AscenderAttention(layer.DIM, layer.HEADS, geometry="shared").named_parameters())
+    assert all(ours_[name].shape == p.shape for name, p in vanilla.named_parameters())
+    inputs = layer.LAYERS["shared"].make(Problem(7)).inputs
+    assert len(inputs) == 1 + len(ours_)  # x, and every parameter
 
 
 def test_models(monkeypatch):
     monkeypatch.setattr(model, "TOKENS", 22)
     monkeypatch.setattr(model, "NEW", 3)
     monkeypatch.setattr(model, "VOCABULARY", 13)
-    rows = model.run((11,), ONCE, size="tiny")
+    monkeypatch.setattr(model, "SIZE", "tiny")
+    rows = studies.run("model", [(11, work) for work in model.JOBS], ONCE)
     assert [(r.work, r.candidate) for r in rows] == [
         (w, m) for w in model.JOBS for m in model.MODELS
     ]
@@ -190,12 +212,14 @@ def test_models(monkeypatch):
         assert row.speed == 1 or row.candidate != row.baseline
 
 
-def test_models_have_the_same_sizes():
+def test_models_have_the_same_sizes(monkeypatch):
     """But for the few parameters of the rules: what differs in speed is the attention."""
 
+    monkeypatch.setattr(model, "SIZE", "tiny")
+
     def sizes(name):
-        shapes = [tuple(p.shape) for p in model.MODELS[name].make("tiny").parameters()]
-        return sorted(shapes)
+        job = model.MODELS[name].make(Problem(7))
+        return sorted(tuple(p.shape) for p in job.make().parameters())
 
     vanilla = sizes("model_vanilla")
     assert sizes("model_llama") == vanilla
@@ -209,7 +233,8 @@ def test_models_have_the_same_sizes():
 def test_what_is_generated_does_not_depend_on_the_way(monkeypatch):
     """The loop over a cache and generate() time the same tokens."""
     monkeypatch.setattr(model, "VOCABULARY", 13)
-    made = model.MODELS["model_shared_norm"].make("tiny")
+    monkeypatch.setattr(model, "SIZE", "tiny")
+    made = model.MODELS["model_shared_norm"].make(Problem(11)).make()
     seen = []
     made.register_forward_hook(
         lambda module, args, kinds, out: seen.append(int(out.logits[0, -1].argmax())),

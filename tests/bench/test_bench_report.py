@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ascender.bench import report, tables
-from ascender.bench.attention import AttentionRow
-from ascender.bench.model import ModelRow
+from ascender.bench import report
+from ascender.bench.layer import LAYERS
 from ascender.cli import app
 from ascender.measure.timing import FORWARD, TRAINING, Row
 from ascender.report.blocks import block_names, fill_document
@@ -21,7 +20,7 @@ MACHINE = {"torch": "2.13.0", "python": "3.11", "threads": 1, "processor": "x86_
 def row(name, n, ratio, work=FORWARD, **more):
     ms = None if ratio is None else 2.0 * ratio
     skipped = "too large" if ratio is None else None
-    return AttentionRow(name, n, work, ms, ratio, skipped, "stock", 3.0, 1.5, **more)
+    return Row(name, n, work, ms, ratio, skipped, "stock", 3.0, 1.5, **more)
 
 
 ROWS = [
@@ -50,8 +49,8 @@ def runs(tmp_path):
     ]
     seconds = {"import_torch_s": 1.5, "import_ascender_s": 1.6, "difference_s": 0.1, "goal_s": 0.1}
     models = [
-        ModelRow("model_vanilla", 128, TRAINING, 1.0, 1.0, None, "model_vanilla", 2000.0, 1.0),
-        ModelRow("model_per_head", 128, TRAINING, 1.3, 1.3, None, "model_vanilla", 1500.0, 0.75),
+        Row("model_vanilla", 128, TRAINING, 1.0, 1.0, None, tokens_s=2000.0, speed=1.0),
+        Row("model_per_head", 128, TRAINING, 1.3, 1.3, None, tokens_s=1500.0, speed=0.75),
     ]
     return [
         save(tmp_path, "model", "model", models),
@@ -219,4 +218,4 @@ def test_a_run_says_which_study_and_command_made_it(monkeypatch):
     made = json.loads(CliRunner().invoke(app, args).stdout)
     assert made["study"] == "layer"
     assert made["command"] == "ascender bench layer --lengths 5"
-    assert len(made["rows"]) == len(tables.LAYERS)
+    assert len(made["rows"]) == len(LAYERS)

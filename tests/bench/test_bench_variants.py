@@ -7,13 +7,15 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from ascender.bench import attention, report, tables, variants
+from ascender import bench
+from ascender.bench import report, studies, tables, variants
 from ascender.bench.variants import VARIANTS
 from ascender.cli import app
 from ascender.measure.flops import Problem, count, stock
 from ascender.measure.timing import FORWARD, TRAINING, TimingPlan
 from ascender.nn import baselines
 
+ONCE = TimingPlan(repeats=1, at_least=0.0)
 SMALL = Problem(43, H=3, d=8)
 OURS = [name for name in VARIANTS if name != "stock"]
 LINEAR = ["ascender_window", "longformer", "bigbird", "performer", "linear"]
@@ -81,9 +83,8 @@ def test_linear_ones_are_linear(name):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_rows(causal):
-    study = attention.AttentionBenchmark.full((19,), causal, 1, True, "variants")
-    rows = attention.run(replace(study, plan=TimingPlan(1, at_least=0.0)))
     works = (FORWARD, TRAINING)
+    rows = studies.run("variants", [(19, w) for w in works], ONCE, causal=causal)
     assert {(r.candidate, r.work) for r in rows} == {(n, w) for n in VARIANTS for w in works}
     for row in rows:
         assert row.skipped is None
@@ -98,9 +99,9 @@ def test_what_needs_a_matrix_is_skipped_where_it_is_large(monkeypatch):
     assert VARIANTS["graph"].refuses(Problem(2049), FORWARD) == "N×N above N = 2048"
     assert [n for n in OURS if VARIANTS[n].refuses(Problem(16384), TRAINING)] == ["graph"]
     tiny = {"stock": VARIANTS["stock"], "graph": variants._variant("graph", "graph", largest=9)}
-    monkeypatch.setitem(attention.STUDIES, "variants", tiny)
-    rows = attention.run(attention.AttentionBenchmark.full((7, 11), False, 1, False, "variants"))
-    texts = tables.attention(rows, study="variants")[FIRST].texts("en")
+    monkeypatch.setitem(studies.STUDIES, "variants", studies.Study(tiny, (7, 11)))
+    rows = studies.run("variants", [(7, FORWARD), (11, FORWARD)], ONCE)
+    texts = tables.of_study("variants", rows)[FIRST].texts("en")
     time = {row[0]: row[1:] for row in texts}
     assert time["graph"][1] == "…"
     assert time["graph"][0].endswith("×")
@@ -110,7 +111,7 @@ FIRST = "variants forward time"
 
 
 def test_memory_in_a_process_of_its_own():
-    found = attention.memory.measure("variants", "longformer", Problem(64), FORWARD, threads=1)
+    found = studies.peak_memory("variants", "longformer", Problem(64), FORWARD, threads=1)
     assert 0 < found["call"] < found["process"]
 
 
@@ -130,8 +131,17 @@ def test_command_and_report(tmp_path):
 
 
 def test_quick_weighs_some_that_exist():
-    for name, some in attention.QUICK.items():
-        assert set(some) <= set(attention.STUDIES[name])
-        study = attention.AttentionBenchmark.quick(False, 1, True, name)
-        assert {who for who, _, _ in study.weighed} == set(some)
-        assert max(n for n, _ in study.timed) == 4096
+    for study in studies.STUDIES.values():
+        assert set(study.quick_memory) <= set(study.candidates)
+        assert {work for _, work in study.quick} <= set(study.works)
+
+
+def test_a_quick_run_weighs_a_few_and_a_full_one_all(monkeypatch):
+    asked = []
+    monkeypatch.setattr(studies, "run", lambda name, timed, plan, **more: asked.append(more) or [])
+    for options in ({"quick": True}, {}, {"memory": False}):
+        bench.run("variants", **options)
+    bench.run("layer")
+    assert [set(one["memory"]) for one in asked] == [
+        set(studies.STUDIES["variants"].quick_memory), set(VARIANTS), set(), set(),
+    ]  # fmt: skip

@@ -1,5 +1,6 @@
 """The command: help, tables, JSON, errors that name the value."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -175,9 +176,11 @@ def test_bench_layer():
 
 
 def test_bench_model(monkeypatch):
-    from ascender.bench import model
+    from ascender.bench import model, studies
 
-    monkeypatch.setattr(model, "MODELS", {"model_vanilla": model.MODELS["model_vanilla"]})
+    one = {"model_vanilla": model.MODELS["model_vanilla"]}
+    study = dataclasses.replace(studies.STUDIES["model"], candidates=one)
+    monkeypatch.setitem(studies.STUDIES, "model", study)
     monkeypatch.setattr(model, "NEW", 2)
     args = ("bench", "model", "--lengths", 5, "--repeats", 1, "--work", "decode")
     assert "Generation, tokens a second" in " ".join(run(*args).stdout.split())

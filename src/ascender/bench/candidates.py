@@ -22,7 +22,7 @@ from ascender.measure.timing import FORWARD, TRAINING
 from ascender.nn.cache import Cache
 
 LARGEST = 4e9  # bytes of N×N matrices: more is skipped
-DENSE_LARGEST = 2048
+LONGEST = 2048  # of the definition
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,8 @@ class Job:
 
     def run(self, work: str) -> Callable[[], object]:
         """Forward alone (nothing kept for a gradient), or forward and backward."""
-        return self._train() if work == TRAINING else torch.no_grad()(self.call)
-
-    def _train(self) -> Callable[[], object]:
+        if work == FORWARD:
+            return torch.no_grad()(self.call)
         leaves = [t.requires_grad_() for t in self.inputs if t.is_floating_point()]
 
         def step() -> object:
@@ -51,11 +50,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Candidate:
-    """works: what it can do. refuses(problem, work): why it is skipped there, or None."""
+    """make(problem) gives a job, and its run(work) what is timed. works: what it can do. flops:
+    by formula or counted; None: not asked for. refuses(problem, work): why it is skipped there."""
 
     label: str
-    make: Callable[[Problem], Job]
-    flops: Callable[[Problem, bool], float]
+    make: Callable[[Problem], Any]
+    flops: Callable[[Problem, bool], float] | None
     baseline: str = "stock"
     works: tuple[str, ...] = (FORWARD, TRAINING)
     refuses: Callable[[Problem, str], str | None] = lambda problem, work: None
@@ -156,18 +156,12 @@ def _variant(label: str, **kinds: Any) -> Candidate:
     return Candidate(label, partial(ours, v=v), partial(count, v=v))
 
 
-def _dense_refuses(p: Problem, work: str) -> str | None:
-    return f"above N = {DENSE_LARGEST}" if p.n > DENSE_LARGEST else None
-
-
 CANDIDATES: dict[str, Candidate] = {
     "stock": Candidate("stock SDPA", _stock, flops.stock),
     "bias": Candidate("SDPA with an N×N bias", _bias, flops.bias, refuses=_too_large),
     "dense": Candidate(
-        "dense: the definition",
-        partial(ours, v=CallOptions("dense")),
-        flops.dense,
-        refuses=_dense_refuses,
+        "dense: the definition", partial(ours, v=CallOptions("dense")), flops.dense,
+        refuses=lambda p, work: f"above N = {LONGEST}" if p.n > LONGEST else None,
     ),
     "folded": _variant("folded, per head, two τ"),
     "folded_one_tau": _variant("folded, per head, one τ", two_tau=False),
@@ -179,17 +173,10 @@ CANDIDATES: dict[str, Candidate] = {
         "windowed (w = 128), shared, QK-norm", backend="windowed", windowed=True, shared=True
     ),
     "decode_stock": Candidate(
-        "stock SDPA, one query",
-        _decode_stock,
-        flops.decode_stock,
-        baseline="decode_stock",
-        works=(FORWARD,),
+        "stock SDPA, one query", _decode_stock, flops.decode_stock, "decode_stock", (FORWARD,)
     ),
     "decode": Candidate(
-        "decode, one query",
-        partial(_decode, v=CallOptions("decode")),
-        partial(flops.decode, v=CallOptions("decode")),
-        baseline="decode_stock",
-        works=(FORWARD,),
+        "decode, one query", partial(_decode, v=CallOptions("decode")),
+        partial(flops.decode, v=CallOptions("decode")), "decode_stock", (FORWARD,),
     ),
-}
+}  # fmt: skip

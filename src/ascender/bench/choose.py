@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from ascender.bench.candidates import arguments, ours
 from ascender.core.checks import build_flock
@@ -13,11 +14,7 @@ from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan, best
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 PLAN = TimingPlan(repeats=3, at_least=0.3, at_most=4.0)
-KINDS: dict[str, dict[str, bool]] = {
-    "full": {},
-    "causal": {"causal": True},
-    "window": {"windowed": True},
-}
+KINDS = {"full": {}, "causal": {"causal": True}, "window": {"windowed": True}}
 LINEAR = ("folded", "windowed")  # the others hold N×N matrices, and are skipped above these:
 DENSE_LARGEST, MATRIX_LARGEST = 1024, 2048
 
@@ -26,22 +23,18 @@ DENSE_LARGEST, MATRIX_LARGEST = 1024, 2048
 class ChooseRow(Row):
     """ratio is to the fastest backend of the same kind, n and work."""
 
-    kind: str
-    fastest: bool
-    auto: bool
+    kind: str = ""
+    fastest: bool = False
+    auto: bool = False
 
 
 def run(
-    lengths: Sequence[int] = LENGTHS,
-    plan: TimingPlan = PLAN,
-    say: Callable[[str], None] = lambda line: None,
+    lengths: Sequence[int], plan: TimingPlan, say: Callable[[str], None] = lambda line: None
 ) -> list[ChooseRow]:
     rows = []
-    for kind in KINDS:
-        for work in (FORWARD, TRAINING):
-            for n in lengths:
-                say(f"timing {kind}, {work}, N = {n}")
-                rows += _compare(kind, work, n, plan)
+    for kind, work, n in product(KINDS, (FORWARD, TRAINING), lengths):
+        say(f"timing {kind}, {work}, N = {n}")
+        rows += _compare(kind, work, n, plan)
     return rows
 
 
@@ -62,9 +55,9 @@ def _compare(kind: str, work: str, n: int, plan: TimingPlan) -> list[ChooseRow]:
     for name, reason in reasons.items():
         s = seconds.get(name)
         ms, ratio = (None, None) if s is None else (1e3 * s, s / seconds[fastest])
-        rows.append(
-            ChooseRow(name, n, work, ms, ratio, reason, kind, name == fastest, name == auto)
-        )
+        rows.append(ChooseRow(
+            name, n, work, ms, ratio, reason, kind=kind, fastest=name == fastest, auto=name == auto
+        ))  # fmt: skip
     return rows
 
 

@@ -24,6 +24,7 @@ def _speed(model: str, n: int, work: str, limit: float) -> Goal:
     return Goal(f"model_{model}", n, work, limit, "speed", least=True)
 
 
+GENERATING = {"per_head": "per head", "shared_norm": "shared, QK-norm", "window": "w = 128"}
 GOALS: dict[str, Goal] = {
     "folded forward, N = 4096, per-head geometry": Goal("folded", 4096, FORWARD, 4.0),
     "… one τ for both kernels": Goal("folded_one_tau", 4096, FORWARD, 4.0),
@@ -53,11 +54,7 @@ GOALS: dict[str, Goal] = {
     **{
         f"model, generation, N = {n}, {label}": _speed(name, n, "decode", 0.7)
         for n in (128, 1024, 4096)
-        for name, label in (
-            ("per_head", "per head"),
-            ("shared_norm", "shared, QK-norm"),
-            ("window", "w = 128"),
-        )
+        for name, label in GENERATING.items()
     },
 }
 
@@ -72,13 +69,7 @@ def reached(rows: Iterable[Row]) -> list[dict[str, object]]:
         if goal.measure == "ratio" and getattr(row, "disturbed", None):
             continue  # no time to judge by
         if value is not None:
-            table.append(
-                {
-                    "goal": name,
-                    "limit": goal.limit,
-                    "least": goal.least,
-                    "measured": value,
-                    "reached": value >= goal.limit if goal.least else value <= goal.limit,
-                }
-            )
+            enough = value >= goal.limit if goal.least else value <= goal.limit
+            table.append({"goal": name, "limit": goal.limit, "least": goal.least,
+                          "measured": value, "reached": enough})  # fmt: skip
     return table

@@ -1,18 +1,18 @@
-"""`ascender bench layer`: a whole layer's training step against a vanilla layer's."""
+"""Who takes part in `ascender bench layer`: whole layers, in a training step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ascender.measure.timing import TRAINING, Row, TimingPlan, best
+from ascender.bench.candidates import Candidate, Job
+from ascender.measure.flops import Problem
+from ascender.measure.timing import TRAINING
 from ascender.nn.module import AscenderAttention
 
-LENGTHS = (64, 256)
-PLAN = TimingPlan(repeats=20, at_least=3.0)
 BATCH, DIM, HEADS = 32, 64, 4
 
 
@@ -37,43 +37,22 @@ class VanillaLayer(nn.Module):
         return self.W_O(out.transpose(1, 2).flatten(2))
 
 
-LAYERS: dict[str, tuple[str, Callable[[], nn.Module]]] = {
-    "vanilla": ("vanilla", lambda: VanillaLayer(DIM, HEADS)),
-    "vanilla_norm": ("vanilla, QK-norm", lambda: VanillaLayer(DIM, HEADS, qk_norm=True)),
-    "per_head": ("per-head geometry", lambda: AscenderAttention(DIM, HEADS)),
-    "per_head_norm": (
-        "per-head geometry, QK-norm",
-        lambda: AscenderAttention(DIM, HEADS, qk_norm=True),
-    ),
-    "shared": ("shared geometry", lambda: AscenderAttention(DIM, HEADS, geometry="shared")),
-    "shared_norm": (
-        "shared geometry, QK-norm",
-        lambda: AscenderAttention(DIM, HEADS, geometry="shared", qk_norm=True),
-    ),
+def _layer(label: str, kind: type[nn.Module] = AscenderAttention, **options: Any) -> Candidate:
+    """Gradients reach the input and every parameter; there is no optimiser."""
+
+    def make(p: Problem) -> Job:
+        layer = kind(DIM, HEADS, **options)
+        x = torch.randn(BATCH, p.n, DIM, generator=torch.Generator().manual_seed(0))
+        return Job(lambda: layer(x), (x, *layer.parameters()))
+
+    return Candidate(label, make, None, baseline="vanilla", works=(TRAINING,))
+
+
+LAYERS: dict[str, Candidate] = {
+    "vanilla": _layer("vanilla", VanillaLayer),
+    "vanilla_norm": _layer("vanilla, QK-norm", VanillaLayer, qk_norm=True),
+    "per_head": _layer("per-head geometry"),
+    "per_head_norm": _layer("per-head geometry, QK-norm", qk_norm=True),
+    "shared": _layer("shared geometry", geometry="shared"),
+    "shared_norm": _layer("shared geometry, QK-norm", geometry="shared", qk_norm=True),
 }
-
-
-def step(layer: nn.Module, n: int, batch: int) -> Callable[[], object]:
-    """Forward and backward, to the input and to every parameter; no optimiser."""
-    x = torch.randn(batch, n, DIM, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    leaves = [x, *layer.parameters()]
-    gradient = torch.ones(batch, n, DIM)
-    return lambda: torch.autograd.grad(layer(x), leaves, gradient)
-
-
-def run(
-    lengths: Sequence[int] = LENGTHS,
-    plan: TimingPlan = PLAN,
-    say: Callable[[str], None] = lambda line: None,
-    batch: int = BATCH,
-) -> list[Row]:
-    rows = []
-    for n in lengths:
-        say(f"timing a training step, B = {batch}, N = {n}")
-        calls = {name: step(make(), n, batch) for name, (_, make) in LAYERS.items()}
-        seconds = best(calls, plan)
-        rows += [
-            Row(name, n, TRAINING, 1e3 * s, s / seconds["vanilla"], None)
-            for name, s in seconds.items()
-        ]
-    return rows

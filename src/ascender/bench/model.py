@@ -12,48 +12,49 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ascender.measure.timing import TRAINING, Row, TimingPlan, best
+from ascender.bench.candidates import Candidate
+from ascender.measure.flops import Problem
+from ascender.measure.timing import TRAINING
 
 DECODE, GENERATE = "decode", "generate"
-LENGTHS = (128, 1024, 4096)
-PLAN = TimingPlan(repeats=5, at_least=0.0, at_most=600.0)
-QUICK = ((128, 1024), TimingPlan(repeats=2, at_least=0.0, at_most=120.0))
+SIZE = "small"
 TOKENS = 4096  # in a batch of training
 NEW = 32  # tokens generated
 VOCABULARY = 8192
 WINDOW = 128
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Model:
-    """A model by its label; `baseline` is the vanilla model that it is measured by. Options are
-    of the attention; None: transformers' Llama."""
+class ModelJob:
+    """A model of `attention` with these options; None: transformers' Llama."""
 
-    label: str
-    baseline: str = "model_vanilla"
-    attention: str | None = "ascender"
-    position: str = "rope"
-    options: tuple[tuple[str, Any], ...] = ()
+    problem: Problem
+    attention: str | None
+    position: str
+    options: Mapping[str, Any]
 
-    def make(self, size: str = "small") -> Any:
+    def make(self) -> Any:
         """The model, with the same weights every time."""
         from ascender.hf import AscenderConfig, AscenderForCausalLM
 
         config = AscenderConfig.preset(
-            size, vocab_size=VOCABULARY, attention=self.attention or "vanilla",
+            SIZE, vocab_size=VOCABULARY, attention=self.attention or "vanilla",
             position=self.position, attention_options=dict(self.options),
         )  # fmt: skip
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             return llama(config) if self.attention is None else AscenderForCausalLM(config)
+
+    def run(self, work: str) -> Callable[[], float]:
+        return JOBS[work](self.make(), self.problem.n)
 
 
 def llama(config: Any) -> Any:
@@ -66,35 +67,6 @@ def llama(config: Any) -> Any:
     )  # fmt: skip
     same = {name: getattr(config, name) for name in sizes}
     return LlamaForCausalLM(LlamaConfig(**same, attn_implementation="sdpa"))
-
-
-# d_z = 15: with ‖z‖² the columns of cohesion are a round 16.
-SHARED = (("geometry", "shared"), ("d_z", 15))
-NORM = (*SHARED, ("qk_norm", True))
-MODELS: dict[str, Model] = {
-    "model_vanilla": Model("vanilla", attention="vanilla"),
-    "model_llama": Model("transformers' Llama, SDPA", attention=None),
-    "model_per_head": Model("ascender, per head", options=(("d_z", 15),)),
-    "model_shared": Model("ascender, shared", options=SHARED),
-    "model_shared_norm": Model("ascender, shared, QK-norm", options=NORM),
-    "model_window": Model(f"… and w = {WINDOW}", options=(*NORM, ("window", WINDOW))),
-    "model_vanilla_none": Model(
-        "vanilla, no rotary positions", "model_vanilla_none", "vanilla", "none"
-    ),
-    "model_shared_norm_none": Model(
-        "ascender, shared, QK-norm, no rotary positions", "model_vanilla_none", position="none",
-        options=NORM,
-    ),
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ModelRow(Row):
-    """`speed` is tokens a second, × those of the model `baseline` at the same n and work."""
-
-    baseline: str
-    tokens_s: float | None = None
-    speed: float | None = None
 
 
 def prompt(batch: int, n: int) -> Tensor:
@@ -173,27 +145,32 @@ JOBS: dict[str, Callable[[Any, int], Callable[[], float]]] = {
 }  # fmt: skip
 
 
-def run(
-    lengths: Sequence[int] = LENGTHS, plan: TimingPlan = PLAN, say: Say = lambda line: None,
-    works: Sequence[str] = tuple(JOBS), size: str = "small",
-) -> list[ModelRow]:  # fmt: skip
-    """All rows: models take turns within a length and a work."""
-    rows: list[ModelRow] = []
-    for work in works:
-        for n in lengths:
-            say(f"timing {work}, N = {n}")
-            calls = {name: JOBS[work](model.make(size), n) for name, model in MODELS.items()}
-            tokens = max(1, TOKENS // n) * n if work == TRAINING else NEW
-            rows += _rows(n, work, tokens, best(calls, plan, clock=lambda call: call()))
-    return rows
+def tokens_per_call(n: int, work: str) -> int:
+    return max(1, TOKENS // n) * n if work == TRAINING else NEW
 
 
-def _rows(n: int, work: str, tokens: int, seconds: Mapping[str, float]) -> list[ModelRow]:
-    found = []
-    for name, s in seconds.items():
-        own = MODELS[name].baseline
-        ratio = s / seconds[own]
-        found.append(
-            ModelRow(name, n, work, 1e3 * s, ratio, None, own, tokens / s, speed=1 / ratio)
-        )
-    return found
+def _model(
+    label: str, attention: str | None = "ascender", position: str = "rope",
+    baseline: str = "model_vanilla", **options: Any,
+) -> Candidate:  # fmt: skip
+    make = partial(ModelJob, attention=attention, position=position, options=options)
+    return Candidate(label, make, None, baseline, tuple(JOBS))
+
+
+SHARED: dict[str, Any] = {"geometry": "shared", "d_z": 15}  # d_z + 1 columns of cohesion: 16
+NORM = {**SHARED, "qk_norm": True}
+MODELS: dict[str, Candidate] = {
+    "model_vanilla": _model("vanilla", "vanilla"),
+    "model_llama": _model("transformers' Llama, SDPA", None),
+    "model_per_head": _model("ascender, per head", d_z=15),
+    "model_shared": _model("ascender, shared", **SHARED),
+    "model_shared_norm": _model("ascender, shared, QK-norm", **NORM),
+    "model_window": _model(f"… and w = {WINDOW}", **NORM, window=WINDOW),
+    "model_vanilla_none": _model(
+        "vanilla, no rotary positions", "vanilla", "none", "model_vanilla_none"
+    ),
+    "model_shared_norm_none": _model(
+        "ascender, shared, QK-norm, no rotary positions", position="none",
+        baseline="model_vanilla_none", **NORM,
+    ),
+}  # fmt: skip

@@ -14,17 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ascender.bench import goals, tables
-from ascender.bench.attention import AttentionRow
-from ascender.bench.model import ModelRow
 from ascender.bench.studies import STUDIES
 from ascender.common.files import NUMBER, checked, made_of, read_json
 from ascender.measure.timing import Row
 from ascender.report.table import markdown
 
-ROWS: dict[str, type[Row]] = {
-    "attention": AttentionRow, "variants": AttentionRow, "layer": Row, "model": ModelRow,
-}  # fmt: skip
-KINDS = (*ROWS, "import")
+KINDS = (*STUDIES, "import")
 IMPORT = ("import_torch_s", "import_ascender_s", "difference_s", "goal_s")
 WROTE = "a run that ascender bench printed with --json"
 
@@ -40,20 +35,20 @@ def read(path: Path) -> dict[str, Any]:
     if study == "import":
         return checked(run, path, WROTE, **dict.fromkeys(IMPORT, NUMBER), reached=bool)
     for row in checked(run, path, WROTE, rows=list)["rows"]:
-        made_of(ROWS[study], checked(row, path, WROTE), path, WROTE)
+        made_of(Row, checked(row, path, WROTE), path, WROTE)
     return run
 
 
-def merged(runs: Iterable[Mapping[str, Any]], kind: type[Row]) -> list[Any]:
+def merged(runs: Iterable[Mapping[str, Any]]) -> list[Row]:
     """The rows of several runs; of the same candidate, N and work the last measurement counts."""
-    found: dict[tuple[str, int, str], dict[str, Any]] = {}
+    merged: dict[tuple[str, int, str], dict[str, Any]] = {}
     for run in runs:
         for row in run["rows"]:
-            old = found.setdefault((row["candidate"], row["n"], row["work"]), dict(row))
+            old = merged.setdefault((row["candidate"], row["n"], row["work"]), dict(row))
             old.update((key, value) for key, value in row.items() if value is not None)
             if row["ms"] is not None and "disturbed" in old:  # measured again: no longer
                 old["disturbed"] = row.get("disturbed")
-    return [kind(**row) for row in found.values()]
+    return [Row(**row) for row in merged.values()]
 
 
 def blocks(paths: Sequence[Path]) -> dict[str, tuple[str, str]]:
@@ -62,14 +57,11 @@ def blocks(paths: Sequence[Path]) -> dict[str, tuple[str, str]]:
     for path in paths:
         run = read(path)
         runs.setdefault(run["study"], []).append(run)
-    rows = {study: merged(some, ROWS[study]) for study, some in runs.items() if study in ROWS}
+    rows = {study: merged(some) for study, some in runs.items() if study in STUDIES}
     found = tables.goals(goals.reached([row for some in rows.values() for row in some]))
     found |= tables.summary(rows.get("attention", []))
-    for study in STUDIES:
-        if study in rows:
-            found |= tables.attention(rows[study], runs[study][-1].get("causal", False), study)
-    found |= tables.layer(rows.get("layer", []))
-    found |= tables.model(rows.get("model", []))
+    for study in (study for study in STUDIES if study in rows):
+        found |= tables.of_study(study, rows[study], runs[study][-1].get("causal", False))
     if "import" in runs:
         found |= tables.imports(runs["import"][-1])
     made = {name: (table.title[0], markdown(table)) for name, table in found.items()}

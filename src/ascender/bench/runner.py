@@ -7,18 +7,19 @@ result.rows                                    # measurements; result.record() a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
 
-from ascender.bench import attention, choose, goals, imports, layer, model
+from ascender.bench import choose, goals, imports, studies
+from ascender.bench.model import JOBS
+from ascender.bench.studies import STUDIES
 from ascender.common.validate import lookup
-from ascender.measure.timing import machine
+from ascender.measure.timing import TimingPlan, machine
 
-BENCHMARKS = ("attention", "variants", "layer", "model", "choose", "import")
-Say = Callable[[str], None]
+BENCHMARKS = (*STUDIES, "choose", "import")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class BenchResult:
 def run(
     study: str, *, lengths: Sequence[int] | None = None, quick: bool = False, causal: bool = False,
     memory: bool = True, work: Sequence[str] | None = None, repeats: int | None = None,
-    threads: int = 1, say: Say = lambda line: None,
+    threads: int = 1, say: Callable[[str], None] = lambda line: None,
 ) -> BenchResult:  # fmt: skip
     """Measure on this machine.
 
@@ -55,26 +56,27 @@ def run(
     if quick and lengths is not None:
         raise ValueError(f"lengths = {tuple(lengths)} with quick; expected one of the two")
     for name in work or ():
-        lookup("work", name, model.JOBS)
+        lookup("work", name, JOBS)
     if study == "import":
         say("importing, in processes of their own")
         return BenchResult(study, [imports.run(repeats or 5)])
     torch.set_num_threads(threads)
-    if study in attention.LENGTHS:
-        if quick:
-            plan = attention.AttentionBenchmark.quick(causal, repeats or 3, memory, study)
-        else:
-            chosen = lengths or attention.LENGTHS[study]
-            plan = attention.AttentionBenchmark.full(chosen, causal, repeats or 5, memory, study)
-        return BenchResult(study, attention.run(plan, say), {"causal": causal})
-    rows: list[Any]
-    if study == "model":
-        chosen, plan_ = model.QUICK if quick else (lengths or model.LENGTHS, model.PLAN)
-        plan_ = plan_ if repeats is None else replace(plan_, repeats=repeats)
-        rows = list(model.run(chosen, plan_, say, works=work or tuple(model.JOBS)))
+    if study == "choose":
+        plan = _repeated(choose.PLAN, repeats)
+        return BenchResult(study, list(choose.run(lengths or choose.LENGTHS, plan, say)))
+    of = STUDIES[study]
+    weighed: Collection[str] = of.quick_memory
+    if quick:
+        timed, plan = [(n, w) for n, w in of.quick if w in (work or of.works)], of.quick_plan
     else:
-        module: Any = {"layer": layer, "choose": choose}[study]
-        plan_ = module.PLAN
-        plan_ = plan_ if repeats is None else replace(plan_, repeats=repeats, at_least=0.0)
-        rows = list(module.run(lengths or module.LENGTHS, plan_, say))
-    return BenchResult(study, rows)
+        timed, plan = [(n, w) for w in work or of.works for n in lengths or of.lengths], of.plan
+        weighed = of.candidates if weighed else ()
+    rows = studies.run(
+        study, timed, _repeated(plan, repeats), causal=causal, memory=weighed if memory else (),
+        say=say,
+    )  # fmt: skip
+    return BenchResult(study, rows, {"causal": causal} if of.quick_memory else {})
+
+
+def _repeated(plan: TimingPlan, repeats: int | None) -> TimingPlan:
+    return plan if repeats is None else replace(plan, repeats=repeats, at_least=0.0)

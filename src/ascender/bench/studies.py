@@ -1,12 +1,147 @@
-"""Who takes part in which study of time, memory and FLOPs against stock SDPA, by name."""
+"""Studies: candidates timed in turns at every length, with their FLOPs and peak memory.
+
+Memory is measured in a process of its own, which first makes one small call, so that libraries are
+loaded and threads started.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
 from ascender.bench.candidates import CANDIDATES, Candidate
+from ascender.bench.layer import LAYERS
+from ascender.bench.model import JOBS, MODELS, tokens_per_call
 from ascender.bench.variants import VARIANTS
+from ascender.measure.flops import Problem
+from ascender.measure.memory import fresh, used
+from ascender.measure.timing import FORWARD, TRAINING, Clock, Row, TimingPlan, best, elapsed
 
-STUDIES: dict[str, dict[str, Candidate]] = {"attention": CANDIDATES, "variants": VARIANTS}
+MEMORY_FROM = 4096  # below this a call's memory drowns in the process's own
+SMALL = 256  # tokens of the first, unmeasured call
+Timed = tuple[int, str]  # n, work
 
 
-def labels(study: str) -> dict[str, str]:
-    return {name: candidate.label for name, candidate in STUDIES[study].items()}
+@dataclass(frozen=True)
+class Study:
+    """Candidates, and what a full run measures: every work at every length.
+
+    quick, quick_plan, quick_memory   a short run: (n, work) pairs, and candidates whose memory
+                                      it measures; a study without any measures no memory
+    tokens                            of one call, where the speed in tokens a second counts
+    """
+
+    candidates: Mapping[str, Candidate]
+    lengths: tuple[int, ...]
+    works: tuple[str, ...] = (FORWARD, TRAINING)
+    plan: TimingPlan = TimingPlan()  # noqa: RUF009 (a frozen value)
+    quick: tuple[Timed, ...] = ()
+    quick_plan: TimingPlan = TimingPlan(3, at_least=0.3, at_most=12.0)  # noqa: RUF009
+    quick_memory: tuple[str, ...] = ()
+    clock: Clock = elapsed
+    tokens: Callable[[int, str], int] | None = None
+
+    def labels(self) -> dict[str, str]:
+        return {name: candidate.label for name, candidate in self.candidates.items()}
+
+    def is_baseline(self, name: str) -> bool:
+        return self.candidates[name].baseline == name
+
+
+ABOUT_A_MINUTE = ((256, FORWARD), (1024, FORWARD), (4096, FORWARD), (1024, TRAINING))
+STUDIES: dict[str, Study] = {
+    "attention": Study(
+        CANDIDATES, (64, 256, 1024, 4096, 16384), quick=ABOUT_A_MINUTE,
+        quick_memory=("stock", "folded", "folded_shared"),
+    ),
+    "variants": Study(
+        VARIANTS, (256, 1024, 4096, 16384), quick=ABOUT_A_MINUTE,
+        quick_memory=("stock", "ascender", "longformer", "performer"),
+    ),
+    "layer": Study(LAYERS, (64, 256), (TRAINING,), TimingPlan(repeats=20, at_least=3.0)),
+    "model": Study(
+        MODELS, (128, 1024, 4096), tuple(JOBS), TimingPlan(5, at_least=0.0, at_most=600.0),
+        quick=tuple((n, work) for work in JOBS for n in (128, 1024)),
+        quick_plan=TimingPlan(2, at_least=0.0, at_most=120.0),
+        clock=lambda call: call(), tokens=tokens_per_call,
+    ),
+}  # fmt: skip
+
+
+def run(
+    name: str, timed: Iterable[Timed], plan: TimingPlan, *, causal: bool = False,
+    memory: Collection[str] = (), say: Callable[[str], None] = lambda line: None,
+) -> list[Row]:  # fmt: skip
+    """A row per pair (n, work) and candidate; `memory`: candidates whose peak is measured."""
+    study, rows = STUDIES[name], []
+    for n, work in timed:
+        p = Problem(n, causal)
+        able = {who: c for who, c in study.candidates.items() if work in c.works}
+        skipped = {who: c.refuses(p, work) for who, c in able.items()}
+        running = {who: c for who, c in able.items() if skipped[who] is None}
+        say(f"timing {work}, N = {n}")
+        calls = {who: c.make(p).run(work) for who, c in running.items()}
+        seconds = best(calls, plan, study.clock)
+        del calls
+        say(f"FLOPs {work}, N = {n}")
+        flops = {w: c.flops(p, work == TRAINING) for w, c in running.items() if c.flops}
+        weight: dict[str, dict[str, float]] = {}
+        for who in (who for who in running if who in memory and n >= MEMORY_FROM):
+            say(f"memory of {study.candidates[who].label}, {work}, N = {n}")
+            weight[who] = peak_memory(name, who, p, work, torch.get_num_threads())
+        tokens = study.tokens(n, work) if study.tokens else None
+        for who, candidate in able.items():
+            base = candidate.baseline
+            row = Row(who, n, work, None, None, skipped[who], base)
+            if who in running:
+                row = _measured(row, seconds, flops, weight, tokens)
+            rows.append(row)
+    return rows
+
+
+def _measured(
+    row: Row, seconds: Mapping[str, float], flops: Mapping[str, float],
+    weight: Mapping[str, Mapping[str, float]], tokens: int | None,
+) -> Row:  # fmt: skip
+    who, base = row.candidate, row.baseline
+    s, ratio = seconds[who], seconds[who] / seconds[base]
+    numbers: dict[str, Any] = {}
+    if who in flops:
+        numbers |= {"gflop": flops[who] / 1e9, "flop_ratio": flops[who] / flops[base]}
+    for name, key in (("memory", "call"), ("process", "process")):
+        if who in weight:
+            numbers[f"{name}_mb"] = weight[who][key]
+            if base in weight:
+                numbers[f"{name}_ratio"] = weight[who][key] / weight[base][key]
+    if tokens is not None:
+        numbers |= {"tokens_s": tokens / s, "speed": 1 / ratio}
+    return Row(who, row.n, row.work, 1e3 * s, ratio, None, base, **numbers)
+
+
+def peak_memory(
+    study: str, candidate: str, problem: Problem, work: str, threads: int
+) -> dict[str, float]:
+    """{"call": MB of the call (measure.memory), "process": MB of the whole process}."""
+    order: dict[str, object] = {"study": study, "candidate": candidate, "work": work}
+    order |= {"n": problem.n, "causal": problem.causal, "threads": threads}
+    return fresh("ascender.bench.studies", order, f"{candidate} at N = {problem.n}")
+
+
+def child(
+    study: str, candidate: str, n: int, causal: bool, work: str, threads: int
+) -> dict[str, float]:
+    """What the subprocess does."""
+    torch.set_num_threads(threads)
+    make = STUDIES[study].candidates[candidate].make
+    make(Problem(min(n, SMALL), causal)).run(work)()
+    job = make(Problem(n, causal))
+    return used(job.run(work), job.nbytes())
+
+
+if __name__ == "__main__":
+    print(json.dumps(child(**json.loads(sys.argv[1]))))

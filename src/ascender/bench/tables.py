@@ -1,28 +1,54 @@
-"""Rows of a run → tables. show.py prints them, report.py writes them into documents."""
+"""Rows of a run → tables: printed by the command, written into documents by report.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
-from ascender.bench.attention import AttentionRow
-from ascender.bench.candidates import CANDIDATES
-from ascender.bench.layer import LAYERS
-from ascender.bench.model import DECODE, GENERATE, MODELS, ModelRow
-from ascender.bench.studies import STUDIES, labels
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ascender.bench.choose import ChooseRow
+from ascender.bench.model import DECODE, GENERATE, NEW, TOKENS, VOCABULARY
+from ascender.bench.studies import STUDIES
 from ascender.measure.timing import FORWARD, TRAINING, Row
-from ascender.report.table import Table
-from ascender.report.terminal import BASELINE
+from ascender.report.table import Cell, Table
+from ascender.report.terminal import BASELINE, rich_table
 
 SKIPPED = "…"
 DISTURBED = "†"
+FASTEST = "fastest"  # the code of a cell
+STYLES = {"reached": "green", "missed": "yellow", FASTEST: "bold"}
 WORKS = {FORWARD: "forward", TRAINING: "forward + backward"}
 SUMMARY = (
     (FORWARD, 4096, "ratio"), (TRAINING, 4096, "ratio"), (FORWARD, 16384, "ratio"),
     (FORWARD, 16384, "memory_ratio"),
 )  # fmt: skip
-R = TypeVar("R", bound=Row)
+TITLES = {  # of the tables of speed, by study and work
+    ("layer", TRAINING): "Training step: × vanilla layer",
+    ("model", TRAINING): "Training, tokens a second: × vanilla",
+    ("model", DECODE): "Generation, tokens a second: × vanilla",
+    ("model", GENERATE): "Generation by generate(), tokens a second: × vanilla",
+}
+NOTES = {
+    "attention": "B = 1, 4 heads of 64, d_z = 15, d_a = 16, k = 16, float32. FLOPs: by formulas "
+    "that the tests hold to a count on the operators.",
+    "variants": "B = 1, 4 heads of 64, otherwise each attention's own defaults, without the "
+    "projections, float32. FLOPs: counted on the operators.",
+    "layer": "Forward and backward, no optimiser; B = 32, 4 heads of 16; best turn of each.",
+    "model": f"256 wide, 4 layers, 4 heads of 64, {VOCABULARY} words, float32. Training: forward, "
+    f"loss, backward, AdamW on about {TOKENS} tokens. Generation: {NEW} tokens after N, one "
+    "sequence. Models take turns; the best turn counts.",
+    "choose": f"× the fastest (bold); * is what auto takes; {SKIPPED} cannot, or too long to wait "
+    "for.",
+}
+MEASURED = (
+    "Candidates take turns; the best turn counts. Forward keeps nothing for a gradient; backward "
+    "reaches every input and every learned number. FLOPs are those of products (matrices, flash, "
+    "index lists). Memory: each in its own process; growth of resident memory during the call at "
+    "its peak, plus the size of the inputs (in brackets: the whole process)."
+)
 
 
 def number(x: float) -> str:
@@ -34,62 +60,65 @@ def times(x: float) -> str:
     return f"{number(x)}×"
 
 
-def by_length(
-    title: str, names: Mapping[str, str], rows: Sequence[R], cell: Callable[[R], str | None],
-    baselines: Sequence[str] = (),
-) -> Table | None:  # fmt: skip
-    """Candidates down, lengths across; None where no cell has anything to say."""
-    cells = {(row.candidate, row.n): text for row in rows if (text := cell(row)) is not None}
-    lengths = sorted({n for _, n in cells})
-    if not lengths:
-        return None
-    table = Table.of_text(
-        "",
-        ("", *(f"N = {n}" for n in lengths)),
-        (
-            (label, *(cells.get((name, n), SKIPPED) for n in lengths))
-            for name, label in names.items()
-            if any((name, n) in cells for n in lengths)
-        ),
-        (title, title),
-    )
-    marked = {names[name] for name in baselines}
-    shown = (
-        (replace(row[0], code=BASELINE), *row[1:]) if row[0].text in marked else row
-        for row in table.rows
-    )
-    return replace(table, rows=tuple(shown))
-
-
-def attention(
-    rows: Sequence[AttentionRow], causal: bool = False, study: str = "attention"
-) -> dict[str, Table]:
-    """Time, memory and FLOPs, each as a multiple of stock SDPA at the same N."""
-    own = [name for name, candidate in STUDIES[study].items() if candidate.baseline == name]
-    kind = "causal, " if causal else ""
-    found: dict[str, Table | None] = {}
-    for work, name in WORKS.items():
+def of_study(study: str, rows: Sequence[Row], causal: bool = False) -> dict[str, Table]:
+    """Every number as a multiple of the baseline's at the same N, and the baseline's as it is:
+    time, memory and FLOPs of attentions, the speed of layers and models."""
+    tables = {}
+    for work in dict.fromkeys(row.work for row in rows):
         some = [row for row in rows if row.work == work]
-        for what, measure, cell in (
-            ("time", "Time", _time_cell), ("memory", "Peak memory", _memory_cell),
-            ("flops", "FLOPs", _flop_cell),
-        ):  # fmt: skip
-            title = f"{measure}, {kind}{name}: × stock SDPA"
-            table = by_length(title, labels(study), some, cell, own)
-            if table is not None and what == "time":
-                table = replace(
-                    table, notes=tuple((note, note) for note in _disturbed(some, study))
-                )
-            found[f"{study} {work} {what}"] = table
-    return {name: table for name, table in found.items() if table is not None}
+        if (study, work) in TITLES:
+            name = "layer" if study == "layer" else f"{study} {work}"
+            what = "time" if study == "layer" else "speed"
+            tables[name] = _by_length(TITLES[study, work], study, some, what)
+            continue
+        for what, measure in (("time", "Time"), ("memory", "Peak memory"), ("flops", "FLOPs")):
+            title = f"{measure}, {'causal, ' if causal else ''}{WORKS[work]}: × stock SDPA"
+            tables[f"{study} {work} {what}"] = _by_length(title, study, some, what)
+    return {name: table for name, table in tables.items() if table.rows}
 
 
-def _disturbed(rows: Sequence[AttentionRow], study: str) -> Iterator[str]:
+def _by_length(title: str, study: str, rows: Sequence[Row], what: str) -> Table:
+    """Candidates down, lengths across."""
+    cells = {(row.candidate, row.n): text for row in rows if (text := _text(row, study, what))}
+    lengths = sorted({n for _, n in cells})
+    lines = [
+        (Cell(label, code=BASELINE if STUDIES[study].is_baseline(name) else ""),
+         *(Cell(cells.get((name, n), SKIPPED)) for n in lengths))
+        for name, label in STUDIES[study].labels().items()
+        if any((name, n) in cells for n in lengths)
+    ]  # fmt: skip
+    notes = _disturbed(rows, study) if what == "time" else ()
+    table = Table.of_text("", ("", *(f"N = {n}" for n in lengths)), (), (title, title), [*notes])
+    return replace(table, rows=tuple(lines))
+
+
+def _text(row: Row, study: str, what: str) -> str | None:
+    """What a cell says; None where nothing was measured."""
+    base = STUDIES[study].is_baseline(row.candidate)
+    mark = DISTURBED if row.disturbed is not None else ""
+    if what == "time" and row.ms is not None and row.ratio is not None:
+        return (f"{number(row.ms)} ms" if base else times(row.ratio)) + mark
+    if what == "speed" and row.tokens_s is not None and row.speed is not None:
+        return f"{number(row.tokens_s)}/s" if base else times(row.speed)
+    if what == "memory" and row.memory_mb is not None and row.memory_ratio is not None:
+        assert row.process_ratio is not None
+        if base:
+            return f"{number(row.memory_mb)} MB ({row.process_mb:.0f} MB)"
+        return f"{times(row.memory_ratio)} ({times(row.process_ratio)})"
+    if what == "flops" and row.gflop is not None and row.flop_ratio is not None:
+        G = row.gflop
+        own = f"{number(G)} G" if G >= 0.1 else f"{number(1e3 * G)} M"
+        return own if base else times(row.flop_ratio)
+    return None
+
+
+def _disturbed(rows: Sequence[Row], study: str) -> Iterator[str]:
     """Why cells have a mark, each reason once."""
     by_reason: dict[tuple[int, str], list[str]] = {}
     for row in rows:
         if row.disturbed is not None:
-            by_reason.setdefault((row.n, row.disturbed), []).append(labels(study)[row.candidate])
+            label = STUDIES[study].labels()[row.candidate]
+            by_reason.setdefault((row.n, row.disturbed), []).append(label)
     timed = {row.n: sum(r.n == row.n and r.ms is not None for r in rows) for row in rows}
     for (n, reason), names in by_reason.items():
         who = "the whole column" if len(names) == timed[n] else ", ".join(names)
@@ -99,34 +128,11 @@ def _disturbed(rows: Sequence[AttentionRow], study: str) -> Iterator[str]:
         )
 
 
-def _time_cell(row: AttentionRow) -> str | None:
-    if row.ms is None or row.ratio is None:
-        return None
-    shown = f"{number(row.ms)} ms" if row.candidate == row.baseline else times(row.ratio)
-    return shown if row.disturbed is None else shown + DISTURBED
-
-
-def _memory_cell(row: AttentionRow) -> str | None:
-    if row.memory_mb is None or row.memory_ratio is None or row.process_ratio is None:
-        return None
-    if row.candidate == row.baseline:
-        return f"{number(row.memory_mb)} MB ({row.process_mb:.0f} MB)"
-    return f"{times(row.memory_ratio)} ({times(row.process_ratio)})"
-
-
-def _flop_cell(row: AttentionRow) -> str | None:
-    if row.skipped is not None or row.gflop is None or row.flop_ratio is None:
-        return None
-    if row.candidate != row.baseline:
-        return times(row.flop_ratio)
-    return f"{number(row.gflop)} G" if row.gflop >= 0.1 else f"{number(1e3 * row.gflop)} M"
-
-
-def summary(rows: Sequence[AttentionRow]) -> dict[str, Table]:
+def summary(rows: Sequence[Row]) -> dict[str, Table]:
     """The summary of docs/benchmark.md: a few columns, whole-sequence candidates only."""
     at = {(row.candidate, row.work, row.n): row for row in rows}
     table = []
-    for name, candidate in CANDIDATES.items():
+    for name, candidate in STUDIES["attention"].candidates.items():
         if name == "stock" or candidate.baseline != "stock":
             continue
         cells = [_summary_cell(at.get((name, work, n)), key) for work, n, key in SUMMARY]
@@ -139,67 +145,57 @@ def summary(rows: Sequence[AttentionRow]) -> dict[str, Table]:
     return _one("attention summary", "Summary: × stock SDPA", ("", *columns), table)
 
 
-def _summary_cell(row: AttentionRow | None, key: str) -> str:
+def _summary_cell(row: Row | None, key: str) -> str:
     value = getattr(row, key, None)
     if row is None or value is None:
         return SKIPPED
     return times(value) + (DISTURBED if row.disturbed and key == "ratio" else "")
 
 
-def layer(rows: Sequence[Row]) -> dict[str, Table]:
-    def cell(row: Row) -> str | None:
-        if row.ms is None or row.ratio is None:
-            return None
-        return f"{number(row.ms)} ms" if row.candidate == "vanilla" else times(row.ratio)
-
-    own = {name: label for name, (label, _) in LAYERS.items()}
-    table = by_length("Training step: × vanilla layer", own, rows, cell, ["vanilla"])
-    return {} if table is None else {"layer": table}
-
-
-def model(rows: Sequence[ModelRow]) -> dict[str, Table]:
-    """Tokens a second: of the vanilla models as they are, of the others × those."""
-
-    def cell(row: ModelRow) -> str | None:
-        if row.tokens_s is None or row.speed is None:
-            return None
-        return f"{number(row.tokens_s)}/s" if row.candidate == row.baseline else times(row.speed)
-
-    own = {name: made.label for name, made in MODELS.items()}
-    baselines = [name for name, made in MODELS.items() if made.baseline == name]
-    found = {
-        f"model {work}": by_length(title, own, [r for r in rows if r.work == work], cell, baselines)
-        for work, title in (
-            (TRAINING, "Training, tokens a second: × vanilla"),
-            (DECODE, "Generation, tokens a second: × vanilla"),
-            (GENERATE, "Generation by generate(), tokens a second: × vanilla"),
-        )
-    }
-    return {name: table for name, table in found.items() if table is not None}
-
-
-def goals(table: Sequence[Mapping[str, object]]) -> dict[str, Table]:
-    rows = []
-    for row in table:
-        limit, measured = (times(float(str(row[key]))) for key in ("limit", "measured"))
-        limit = f"{'≥' if row['least'] else '≤'} {limit}"
-        rows.append((str(row["goal"]), limit, measured, _verdict(row["reached"])))
+def goals(table: Sequence[Mapping[str, Any]]) -> dict[str, Table]:
+    rows = [
+        (row["goal"], f"{'≥' if row['least'] else '≤'} {times(row['limit'])}",
+         times(row["measured"]), _verdict(row["reached"]))
+        for row in table
+    ]  # fmt: skip
     return _one("goals", "Goals", ("goal", "asked", "measured", ""), rows)
 
 
-def imports(found: Mapping[str, Any]) -> dict[str, Table]:
-    rows = [
-        (label, f"{found[key]:.3f}")
-        for key, label in (
-            ("import_torch_s", "import torch"),
-            ("import_ascender_s", "from ascender import AscenderAttention"),
-            ("difference_s", "difference"),
-            ("goal_s", "goal, at most"),
-        )
-    ]
-    rows.append(("goal", _verdict(found["reached"])))
+def imports(seconds: Mapping[str, Any]) -> dict[str, Table]:
+    labels = {
+        "import_torch_s": "import torch", "difference_s": "difference", "goal_s": "goal, at most",
+        "import_ascender_s": "from ascender import AscenderAttention",
+    }  # fmt: skip
+    order = ("import_torch_s", "import_ascender_s", "difference_s", "goal_s")
+    rows = [(labels[key], f"{seconds[key]:.3f}") for key in order]
+    rows.append(("goal", _verdict(seconds["reached"])))
     title = "Import time, median of alternating processes"
     return _one("import", title, ("", "seconds"), rows)
+
+
+def choose(rows: Sequence[ChooseRow]) -> dict[str, Table]:
+    """Per kind and work: × the fastest backend; auto's choice has a star."""
+    names = list(dict.fromkeys(row.candidate for row in rows))
+    by_kind: dict[tuple[str, str], dict[int, dict[str, ChooseRow]]] = {}
+    for row in rows:
+        by_length = by_kind.setdefault((row.kind, row.work), {})
+        by_length.setdefault(row.n, {})[row.candidate] = row
+    tables = {}
+    for (kind, work), by_length in by_kind.items():
+        lines = []
+        for n, of in by_length.items():
+            ms = next(row.ms for row in of.values() if row.fastest and row.ms is not None)
+            cells = (_choice(of[name]) for name in names)
+            lines.append((Cell(str(n)), Cell(f"{number(ms)} ms"), *cells))
+        title = f"{kind}, {WORKS[work]}"
+        table = Table.of_text("", ("N", "best", *names), (), (title, title))
+        tables[title] = replace(table, rows=tuple(lines))
+    return tables
+
+
+def _choice(row: ChooseRow) -> Cell:
+    text = SKIPPED if row.ratio is None else times(row.ratio)
+    return Cell(text + ("*" if row.auto else " "), code=FASTEST if row.fastest else "")
 
 
 def _one(
@@ -211,3 +207,39 @@ def _one(
 
 def _verdict(reached: object) -> str:
     return "reached" if reached else "missed"
+
+
+# --- on a terminal
+
+
+def shown(study: str, rows: Sequence[Any], causal: bool = False) -> RenderableType:
+    """The tables of a run with their notes."""
+    if study == "import":
+        return rich_tables(imports(rows[0]))
+    tables = choose(rows) if study == "choose" else of_study(study, rows, causal)
+    notes = [NOTES[study]]
+    if study in ("attention", "variants"):
+        notes += [MEASURED, *_skipped(rows, study)]
+    return Group(rich_tables(tables), *map(_note, notes))
+
+
+def rich_tables(tables: Mapping[str, Table]) -> RenderableType:
+    blocks: list[RenderableType] = []
+    for table in tables.values():
+        blocks += [rich_table(table, styles=STYLES), *(_note(en) for en, _ in table.notes)]
+    return Group(*blocks)
+
+
+def _note(text: str) -> Text:
+    return Text(text, style="dim")
+
+
+def _skipped(rows: Iterable[Row], study: str) -> list[str]:
+    """Why cells are empty, each reason once."""
+    labels = STUDIES[study].labels()
+    reasons = dict.fromkeys(
+        f"{labels[row.candidate]}, {WORKS[row.work]} at N = {row.n}: {row.skipped}"
+        for row in rows
+        if row.skipped is not None
+    )
+    return [f"{SKIPPED} skipped: {'; '.join(reasons)}."] if reasons else []

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import RenderableType
 
 from ascender.cli.terminal import (
     Json,
@@ -161,24 +160,10 @@ def _run(
     if as_json:
         print_json(record)
         return
-    show(*_tables(result, record))
-    if study != "import":
-        here = record["machine"]
-        note(f"torch {here['torch']}, {here['processor']}, threads: {here['threads']}")
-
-
-def _tables(result: Any, record: dict[str, Any]) -> list[RenderableType]:
-    from ascender.bench import show as terminal
     from ascender.bench import tables
 
-    study, rows = result.study, result.rows
-    if study == "import":
-        return [terminal.rich_tables(tables.imports(rows[0]))]
-    draw: dict[str, Callable[..., RenderableType]] = {
-        "layer": terminal.layer, "model": terminal.model, "choose": terminal.choose,
-    }  # fmt: skip
-    if study in draw:
-        shown = draw[study](rows)
-    else:
-        shown = terminal.attention(rows, result.options["causal"], study)
-    return [shown, terminal.rich_tables(tables.goals(record["goals"]))]
+    show(tables.shown(study, result.rows, result.options.get("causal", False)))
+    if study != "import":
+        show(tables.rich_tables(tables.goals(record["goals"])))
+        here = record["machine"]
+        note(f"torch {here['torch']}, {here['processor']}, threads: {here['threads']}")

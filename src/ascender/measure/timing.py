@@ -41,7 +41,10 @@ class TimingPlan:
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement. ms and ratio are None where it was skipped, and `skipped` says why."""
+    """One measurement. ms and ratio are None where it was skipped, and `skipped` says why. Ratios
+    and `speed` (tokens a second) are to the candidate `baseline` at the same n and work; what was
+    not measured is None. `disturbed`: why the times are not to be relied on until they are measured
+    again."""
 
     candidate: str
     n: int
@@ -49,6 +52,16 @@ class Row:
     ms: float | None
     ratio: float | None
     skipped: str | None
+    baseline: str = ""
+    gflop: float | None = None
+    flop_ratio: float | None = None
+    memory_mb: float | None = None
+    memory_ratio: float | None = None
+    process_mb: float | None = None
+    process_ratio: float | None = None
+    tokens_s: float | None = None
+    speed: float | None = None
+    disturbed: str | None = None
 
 
 def elapsed(call: Callable[[], object]) -> float:
