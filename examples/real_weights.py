@@ -12,8 +12,7 @@ import zipfile
 from pathlib import Path
 
 from console import parser_of, progress
-
-from ascender.hf.llama2c import convert
+from llama2c import convert
 
 WANTED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 

@@ -216,9 +216,7 @@ def test_a_tree_needs_its_places():
 
 
 def members(module, **kinds):
-    call = module.call(tokens(), None, kinds.pop("causal", False), None, None,
-                       kinds.pop("neighbours", None), None, None)  # fmt: skip
-    return module.flock(call).members
+    return module.flock(module.call(tokens(), **kinds)).members
 
 
 @pytest.mark.parametrize("kinds", [{}, {"causal": True}, {"neighbours": grid(1, N, 3)}])

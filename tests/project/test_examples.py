@@ -10,7 +10,7 @@ import jaxtyping
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-HELPERS = ("console", "shared")
+HELPERS = ("console", "llama2c", "shared")
 SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in HELPERS)
 HEADS = [
     "causal_lm", "masked_lm", "sequence_classification", "token_classification", "translation",

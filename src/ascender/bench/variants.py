@@ -33,7 +33,7 @@ def job(p: Problem, kind: str, options: dict[str, Any]) -> Job:
         torch.manual_seed(0)
         module = attention(kind, p.H * p.d, p.H, **options).eval()
         x = torch.randn(1, p.n, p.H * p.d)
-        call = module.call(x, None, p.causal, None, None, neighbours, None, None)
+        call = module.call(x, causal=p.causal, neighbours=neighbours)
     known: dict[int, Tensor] = {}
 
     def whole(t: Any) -> Any:

@@ -57,6 +57,10 @@ def check_number(
         raise ValueError(f"{name} = {value!r}; expected {expected}")
 
 
+def check_positive(name: str, value: Any) -> None:
+    check_number(name, value, "a positive number", math.ulp(0.0))
+
+
 def check_flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
         raise ValueError(f"{name} = {value!r}; expected True or False")

@@ -20,12 +20,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool
 from torch import Tensor, nn
 
-from ascender.common.validate import check_options, lookup
+from ascender.common.validate import check_int, check_options, check_positive, lookup
 from ascender.core.geometry import accum_dtype
 from ascender.core.rules import Rules
+from ascender.core.shapes import Counts, Queries, Scores, Visible
 from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 
@@ -44,15 +45,11 @@ class Normalizer(nn.Module):
     temperature: float = 1.0
     softmax: bool = True
 
-    def sharpen(
-        self, q: Float[Tensor, "B H N d"], n: Int[Tensor, "#B #H #N 1"]
-    ) -> Float[Tensor, "B H N d"]:
+    def sharpen(self, q: Queries, n: Counts) -> Queries:
         """q, each row times what the length n = |V(i)| asks for."""
         return q
 
-    def weights(
-        self, total: Float[Tensor, "B H N M"], visible: Bool[Tensor, "#B #H N M"]
-    ) -> Float[Tensor, "B H N M"]:
+    def weights(self, total: Scores, visible: Visible) -> Scores:
         """A from S, over the visible keys."""
         s, seen = _hide(total, visible)
         return masked_softmax(s, seen).to(total.dtype)
@@ -66,8 +63,7 @@ class Softmax(Normalizer):
 
     def __init__(self, temperature: float = 1.0) -> None:
         super().__init__()
-        if not isinstance(temperature, int | float) or not 0 < temperature < math.inf:
-            raise ValueError(f"temperature = {temperature!r}; expected a positive number")
+        check_positive("temperature", temperature)
         self.temperature = float(temperature)
 
     def extra_repr(self) -> str:
@@ -85,10 +81,8 @@ class ScalableSoftmax(Normalizer):
 
     def __init__(self, heads: int, s: float = 0.43) -> None:
         super().__init__()
-        if not isinstance(heads, int) or heads < 1:
-            raise ValueError(f"heads = {heads!r}; expected an int ≥ 1")
-        if not isinstance(s, int | float) or not 0 < s < math.inf:
-            raise ValueError(f"s = {s!r}; expected a positive number")
+        check_int("heads", heads, 1)
+        check_positive("s", s)
         self.s = s
         self.log_s = nn.Parameter(torch.empty(heads))
         self.reset_parameters()
@@ -96,9 +90,7 @@ class ScalableSoftmax(Normalizer):
     def reset_parameters(self) -> None:
         nn.init.constant_(self.log_s, math.log(self.s))
 
-    def sharpen(
-        self, q: Float[Tensor, "B H N d"], n: Int[Tensor, "#B #H #N 1"]
-    ) -> Float[Tensor, "B H N d"]:
+    def sharpen(self, q: Queries, n: Counts) -> Queries:
         if q.shape[1] != self.log_s.numel():
             raise ValueError(f"ssmax has {self.log_s.numel()} heads; expected {q.shape[1]} as q")
         s = self.log_s.to(accum_dtype(q.dtype)).exp().view(-1, 1, 1)
@@ -117,13 +109,10 @@ class LengthAware(Normalizer):
 
     def __init__(self, reference: int = 512) -> None:
         super().__init__()
-        if not isinstance(reference, int) or reference < 2:
-            raise ValueError(f"reference = {reference!r}; expected an int ≥ 2")
+        check_int("reference", reference, 2)
         self.reference = reference
 
-    def sharpen(
-        self, q: Float[Tensor, "B H N d"], n: Int[Tensor, "#B #H #N 1"]
-    ) -> Float[Tensor, "B H N d"]:
+    def sharpen(self, q: Queries, n: Counts) -> Queries:
         return _times(q, _log(n, q) / math.log(self.reference))
 
     def extra_repr(self) -> str:
@@ -139,13 +128,10 @@ class TopK(Normalizer):
 
     def __init__(self, size: int = 32) -> None:
         super().__init__()
-        if not isinstance(size, int) or size < 1:
-            raise ValueError(f"size = {size!r}; expected an int ≥ 1")
+        check_int("size", size, 1)
         self.size = size
 
-    def weights(
-        self, total: Float[Tensor, "B H N M"], visible: Bool[Tensor, "#B #H N M"]
-    ) -> Float[Tensor, "B H N M"]:
+    def weights(self, total: Scores, visible: Visible) -> Scores:
         s, seen = _hide(total, visible)
         return masked_softmax(s, seen & largest(s.detach(), self.size)).to(total.dtype)
 
@@ -163,9 +149,7 @@ class Sparsemax(Normalizer):
         super().__init__()
         _entmax()  # said now, not at the first call
 
-    def weights(
-        self, total: Float[Tensor, "B H N M"], visible: Bool[Tensor, "#B #H N M"]
-    ) -> Float[Tensor, "B H N M"]:
+    def weights(self, total: Scores, visible: Visible) -> Scores:
         return _sparse(getattr(_entmax(), self.name), total, visible)
 
 
@@ -203,8 +187,8 @@ def normalizer(which: str | Normalizer | None, *, heads: int, **options: Any) ->
 
 
 def apply_normalizer(
-    normalizer: Normalizer | None, q: Float[Tensor, "B H N d"], rules: Rules, vis: Visibility
-) -> tuple[Float[Tensor, "B H N d"], Rules, Normalizer | None]:
+    normalizer: Normalizer | None, q: Queries, rules: Rules, vis: Visibility
+) -> tuple[Queries, Rules, Normalizer | None]:
     """(q, rules, normalise) of a Flock under a normaliser: q sharpened, τ_score times T, and who
     turns scores into weights (None: the softmax that every backend has)."""
     if normalizer is None:
@@ -221,7 +205,7 @@ def apply_normalizer(
     return q, rules, None if normalizer.softmax else normalizer
 
 
-def largest(s: Float[Tensor, "B H N M"], size: int) -> Bool[Tensor, "B H N M"]:
+def largest(s: Scores, size: int) -> Bool[Tensor, "B H N M"]:
     """The `size` largest of each row; of those tied at the edge the earliest. NaN is largest."""
     edge = s.topk(min(size, s.shape[-1]), sorted=False).values.amin(-1, keepdim=True)
     above, tied = ~(s <= edge), s == edge

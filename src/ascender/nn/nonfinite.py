@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -24,7 +25,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ascender.core.neighbours import inside_transform
+from ascender.core.visibility import Visibility
 from ascender.nn.call import Call
+
+if TYPE_CHECKING:
+    from ascender.nn.slot import Attention
 
 # From here on exp(s − lse), which flash attention's backward pass computes from rounded scores of
 # about LIMIT², may be infinite.
@@ -51,8 +56,8 @@ def nonfinite_tokens(
     *tokens: Float[Tensor, "B ... _ _"], most: float = math.inf
 ) -> Bool[Tensor, "B n"]:
     """Those with a NaN, an infinity or a number above `most` in any head."""
-    found = [~(t.detach().abs() <= most) | t.detach().isinf() for t in tokens]
-    each = [bad.any(-1) if bad.ndim == 3 else bad.any(-1).any(1) for bad in found]
+    marks = [~(t.detach().abs() <= most) | t.detach().isinf() for t in tokens]
+    each = [bad.any(-1) if bad.ndim == 3 else bad.any(-1).any(1) for bad in marks]
     return torch.stack(each).any(0)
 
 
@@ -64,6 +69,37 @@ def zero_nonfinite(
     return x.masked_fill(bad[..., None], 0), bad
 
 
+def contain(attention: Attention, call: Call, parts: bool) -> tuple[Any, ...]:
+    """(out,) or (out, Parts) of a call with tokens that are not finite or too large."""
+    once = call.cache is None or attention.repeats  # else large tokens must reach the state
+    bad, huge = (
+        (nonfinite_tokens(call.q, most=most), nonfinite_tokens(call.k, call.v, most=most))
+        for most in (math.inf, limit(call.q) if once else math.inf)
+    )
+    of_keys = attention.of_context
+    clean = call.fill_tokens(*huge, of_keys, 0.0)
+    out, *more = attention.parts(clean) if parts else (attention.attend_heads(clean),)
+    sees_bad = sees(attention, call.vis, *bad)
+    if any(bool((h & ~b).any()) for b, h in zip(bad, huge, strict=True)):
+        finite = replace(call.fill_tokens(*bad, of_keys, 0.0), dropout=0.0)
+        second = run_isolated(attention.attend_heads, finite, attention.parameters())
+        out = torch.where(sees(attention, call.vis, *huge), second, out)
+    if parts:
+        weights = more[0].weights.masked_fill(sees_bad & call.vis.visible, torch.nan)
+        more = [replace(more[0], weights=weights)]
+    return out.masked_fill(sees_bad, torch.nan), *more
+
+
+def sees(
+    attention: Attention, vis: Visibility, queries: Bool[Tensor, "B N"], keys: Bool[Tensor, "B M"]
+) -> Bool[Tensor, "B #H #N 1"]:
+    """Which rows see one of these keys, or anything if they are one of these queries."""
+    own, marked = queries[:, None, :, None], keys[:, None, None, :]
+    mask = marked if vis.mask is None else marked & vis.mask
+    count = attention.count
+    return (count(replace(vis, mask=mask)) > 0) | (own & (count(vis) > 0))
+
+
 def run_isolated(
     run: Callable[[Call], Tensor], call: Call, parameters: Iterable[nn.Parameter]
 ) -> Float[Tensor, "B H N e"]:
@@ -72,8 +108,8 @@ def run_isolated(
     inputs: list[Tensor] = []
     call.map_tensors(lambda t: inputs.append(t) or t)  # type: ignore[func-returns-value]
 
-    def again(*given: Tensor) -> Tensor:
-        queue = iter(given)
+    def again(*tensors: Tensor) -> Tensor:
+        queue = iter(tensors)
         return run(call.map_tensors(lambda _: next(queue)))
 
     return _Isolated.apply(again, len(inputs), *inputs, *parameters)
@@ -94,7 +130,7 @@ class _Isolated(torch.autograd.Function):
         own = [t for t in ctx.inputs[ctx.n :] if t.requires_grad]
         with torch.enable_grad():
             out = ctx.run(*tokens)
-            found = torch.autograd.grad(out, [*tokens, *own], g, allow_unused=True)
-        rest = iter(found[ctx.n :])
-        grads = (next(rest) if t.requires_grad else None for t in ctx.inputs[ctx.n :])
-        return None, None, *found[: ctx.n], *grads
+            grads = torch.autograd.grad(out, [*tokens, *own], g, allow_unused=True)
+        rest = iter(grads[ctx.n :])
+        of_own = (next(rest) if t.requires_grad else None for t in ctx.inputs[ctx.n :])
+        return None, None, *grads[: ctx.n], *of_own

@@ -13,7 +13,6 @@ normaliser, masks and caches are the same for all. A baseline differs from ours 
 from __future__ import annotations
 
 import inspect
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,14 +29,8 @@ from ascender.core.normalizers import NORMALIZERS, Normalizer
 from ascender.core.normalizers import normalizer as make_normalizer
 from ascender.core.visibility import Visibility
 from ascender.nn.cache import CrossKV, KVCache
-from ascender.nn.call import Call
-from ascender.nn.nonfinite import (
-    limit,
-    nonfinite_tokens,
-    run_isolated,
-    within_limits,
-    zero_nonfinite,
-)
+from ascender.nn.call import Call, Unsupported, check_tokens, new_token_mask, padding
+from ascender.nn.nonfinite import contain, within_limits, zero_nonfinite
 from ascender.nn.positions import POSITIONS, Position
 from ascender.nn.positions import position as make_position
 
@@ -59,10 +52,6 @@ CALLED = {
 WAYS = ("embed", "rotate", "bias", "scores", "values")  # in which a position can act
 
 
-class Unsupported(ValueError):
-    """A combination that does not work; the message names one that does."""
-
-
 def ways(kind: type[Position]) -> list[str]:
     """How a position acts: the methods that it overrides."""
     return [w for w in WAYS if getattr(kind, w) is not getattr(Position, w)]
@@ -70,14 +59,9 @@ def ways(kind: type[Position]) -> list[str]:
 
 def options_of(kind: type) -> list[str]:
     """The keywords that an attention's constructor takes, its own first."""
-    found: dict[str, None] = {}
-    for cls in kind.__mro__:
-        if not issubclass(cls, Attention):
-            break
-        for p in inspect.signature(cls.__init__).parameters.values():
-            if p.kind is p.KEYWORD_ONLY:
-                found[p.name] = None
-    return list(found)
+    classes = (cls for cls in kind.__mro__ if issubclass(cls, Attention))
+    each = (p for cls in classes for p in inspect.signature(cls.__init__).parameters.values())
+    return list(dict.fromkeys(p.name for p in each if p.kind is p.KEYWORD_ONLY))
 
 
 class Attention(nn.Module, ABC):
@@ -220,14 +204,17 @@ class Attention(nn.Module, ABC):
                 "all made of x here, so call it as attention(x), or attention(x, context) where "
                 "keys and values are of other tokens"
             )
-        causal = causal or is_causal
+        inputs: dict[str, Any] = {
+            "causal": causal or is_causal, "mask": mask, "other": other, "neighbours": neighbours,
+            "positions": positions,
+        }  # fmt: skip
         usual = within_limits(x) and (
             context is None or cache is not None or within_limits(context)
         )
-        if not usual and cache is None:
-            call = self._nonfinite_call(x, context, causal, mask, other, neighbours, positions)
-        else:  # a cache keeps the tokens as they are
-            call = self.call(x, context, causal, mask, other, neighbours, cache, positions)
+        if usual or cache is not None:  # a cache keeps the tokens as they are
+            call = self.call(x, context, cache=cache, **inputs)
+        else:
+            call = self._nonfinite_call(x, context, inputs)
         if backend is not None:
             call = replace(call, backend=backend)
         if return_neighbours:
@@ -237,74 +224,46 @@ class Attention(nn.Module, ABC):
         y = self._merge(out) if usual else self._merge_finite(out)
         return (y, *parts, *near) if parts or near else y
 
-    def _nonfinite_call(
-        self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None, other: Bias,
-        neighbours: str | Tensor | None, positions: Tensor | None,
-    ) -> Call:  # fmt: skip
+    def _nonfinite_call(self, x: Tensor, context: Tensor | None, inputs: dict[str, Any]) -> Call:
         """The call of tokens of which some are not finite or too large."""
-        self._check_tokens(x, context, None)
+        check_tokens(self, x, context)
         x, bad = zero_nonfinite(x)
         bad_q = bad_k = bad
         if context is not None:
             context, bad_k = zero_nonfinite(context)
-        call = self.call(x, context, causal, mask, other, neighbours, None, positions)
+        call = self.call(x, context, **inputs)
         return call.fill_tokens(bad_q, bad_k, self.of_context, torch.nan)
 
     def _run(self, call: Call, parts: bool, usual: bool, cached: bool) -> tuple[Any, ...]:
         """(out,) or (out, Parts); by `contain` where a token, or one in the cache, is not usual."""
         if usual:
-            found = self.parts(call) if parts else (self.attend_heads(call),)
-            if not (cached and self.repeats) or within_limits(found[0]):
-                return found
+            result = self.parts(call) if parts else (self.attend_heads(call),)
+            if not (cached and self.repeats) or within_limits(result[0]):
+                return result
         return self.contain(call, parts)
 
     def contain(self, call: Call, parts: bool) -> tuple[Any, ...]:
         """The same with tokens that are not finite or too large: see nonfinite.py."""
-        once = call.cache is None or self.repeats  # else large tokens must reach the state
-        bad, huge = (
-            (nonfinite_tokens(call.q, most=most), nonfinite_tokens(call.k, call.v, most=most))
-            for most in (math.inf, limit(call.q) if once else math.inf)
-        )
-        clean = call.fill_tokens(*huge, self.of_context, 0.0)
-        out, *more = self.parts(clean) if parts else (self.attend_heads(clean),)
-        sees_bad = self.sees(call.vis, *bad)
-        if any(bool((h & ~b).any()) for b, h in zip(bad, huge, strict=True)):
-            finite = replace(call.fill_tokens(*bad, self.of_context, 0.0), dropout=0.0)
-            second = run_isolated(self.attend_heads, finite, self.parameters())
-            out = torch.where(self.sees(call.vis, *huge), second, out)
-        if parts:
-            weights = more[0].weights.masked_fill(sees_bad & call.vis.visible, torch.nan)
-            more = [replace(more[0], weights=weights)]
-        return out.masked_fill(sees_bad, torch.nan), *more
-
-    def sees(
-        self, vis: Visibility, queries: Bool[Tensor, "B N"], keys: Bool[Tensor, "B M"]
-    ) -> Bool[Tensor, "B #H #N 1"]:
-        """Which rows see one of these keys, or anything if they are one of these queries."""
-        own, marked = queries[:, None, :, None], keys[:, None, None, :]
-        mask = marked if vis.mask is None else marked & vis.mask
-        return (self.count(replace(vis, mask=mask)) > 0) | (own & (self.count(vis) > 0))
+        return contain(self, call, parts)
 
     def count(self, vis: Visibility) -> Int[Tensor, "#B #H #N 1"]:
         """|V(i)|, without a matrix."""
         return vis.count
 
     def call(
-        self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None,
-        other: Bias, neighbours: str | Tensor | None, cache: Any,
-        positions: Tensor | None,
+        self, x: Tensor, context: Tensor | None = None, *, causal: bool = False,
+        mask: Tensor | None = None, other: Bias = None, neighbours: str | Tensor | None = None,
+        cache: Any = None, positions: Tensor | None = None,
     ) -> Call:  # fmt: skip
         """The checked inputs of a forward pass."""
-        self._check_tokens(x, context, cache)
+        check_tokens(self, x, context, cache)
         memory, cache = (cache, None) if isinstance(cache, CrossKV) else (None, cache)
         start = 0 if cache is None else len(cache)
         where = positions
         if where is None:
             where = torch.arange(start, start + x.shape[1], device=x.device)
         x = self.position.embed(x, where)
-        streams = (
-            self.project(x, context) if memory is None else self._project_cached(x, context, memory)
-        )
+        streams = self._project_cached(x, context, memory)
         if context is None:
             rotated = self.position.rotate(streams["k"], where)
             if rotated is not streams["k"]:
@@ -313,17 +272,17 @@ class Attention(nn.Module, ABC):
         q, k, v, bare = (streams.pop(name, None) for name in ("q", "k", "v", "bare"))
         cross = context is not None
         window, n_global = (None, 0) if cross else (self.window, self.n_global)
-        seen = self._padding(mask, x if context is None else context) if cache is None else None
         vis = make_visibility(
             q, k.shape[2], causal=causal or cache is not None, window=window, n_global=n_global,
-            mask=seen, cross=cross,
+            mask=padding(mask, x if context is None else context) if cache is None else None,
+            cross=cross,
         )  # fmt: skip
         call = Call(
             q, k, v, vis, self.position, bare=bare, neighbours=neighbours, backend=self.backend,
             dropout=self.dropout if self.training else 0.0, cache=cache, more=streams,
         )  # fmt: skip
         if cache is not None:
-            call = self.read_cache(call, self.new_token_mask(mask, call.q.shape[2], cache))
+            call = self.read_cache(call, new_token_mask(mask, call.q.shape[2], len(cache)))
         B, H, N = call.q.shape[:3]
         check_other(other, B, H, N, call.vis.M)
         other = self.bias(call, other)
@@ -346,13 +305,15 @@ class Attention(nn.Module, ABC):
         T = self.normalizer.temperature
         return q if T == 1 else q / T
 
-    def _project_cached(self, x: Tensor, context: Tensor | None, memory: CrossKV) -> dict[str, Any]:
+    def _project_cached(
+        self, x: Tensor, context: Tensor | None, memory: CrossKV | None
+    ) -> dict[str, Any]:
         """project, with the keys and values of the context computed once and kept in `memory`."""
-        assert context is not None
-        if memory:
+        if memory and context is not None:
             return {**self.project(x, context[:, :1]), **memory}
         streams = self.project(x, context)
-        memory.update({name: streams[name] for name in self.of_context})
+        if memory is not None:
+            memory.update({name: streams[name] for name in self.of_context})
         return streams
 
     def new_cache(self) -> Any:
@@ -365,61 +326,6 @@ class Attention(nn.Module, ABC):
         cache.keep(mask, k=call.k, v=call.v)
         vis = cache.visibility(call.q.shape[2])
         return replace(call, k=cache["k"], v=cache["v"], vis=vis, bare=None)
-
-    def _check_tokens(self, x: Tensor, context: Tensor | None, cache: Any) -> None:
-        for name, t, width in (("x", x, self.dim), ("context", context, self.source)):
-            if t is None and name == "context":
-                continue
-            if not isinstance(t, Tensor):
-                raise TypeError(f"{name} = {t!r}; expected a tensor (batch, tokens, {width})")
-            if t.ndim != 3 or t.shape[-1] != width:
-                raise ValueError(
-                    f"{name} has shape {tuple(t.shape)}; expected (batch, tokens, {width})"
-                )
-        if context is None and self.source != self.dim:
-            raise ValueError(f"no context; expected keys of width {self.source} (context_dim)")
-        if cache is None:
-            return
-        if not self.decodes and context is None:
-            raise Unsupported(
-                f"{self.name} attention cannot decode with a cache; expected cache=None and the "
-                "whole sequence"
-            )
-        if isinstance(cache, CrossKV) and context is None:
-            raise ValueError("cache is CrossKV, without a context; expected new_cache()")
-        if context is not None and not isinstance(cache, CrossKV):
-            raise ValueError(
-                f"cache is {type(cache).__name__}; expected no context with it, or CrossKV()"
-            )
-        if context is not None:
-            return
-        window = getattr(cache, "window", None)
-        if window != self.window and self.window is not None:
-            raise ValueError(f"the cache has window {window}; expected {self.window}")
-
-    def new_token_mask(self, mask: Tensor | None, n: int, cache: Any) -> Tensor | None:
-        """Which of the new tokens are real."""
-        if mask is None:
-            return None
-        seen = len(cache)
-        if not isinstance(mask, Tensor):
-            raise TypeError(f"mask = {mask!r}; expected torch.bool, True = a real token")
-        if mask.ndim != 2 or mask.dtype != torch.bool or mask.shape[1] not in (n, seen + n):
-            raise ValueError(
-                f"mask is {mask.dtype} {tuple(mask.shape)}; expected bool (B, {n}) for the new "
-                f"tokens, or (B, {seen + n}) for all"
-            )
-        return mask[:, -n:]
-
-    def _padding(self, mask: Tensor | None, keys: Tensor) -> Tensor | None:
-        if not isinstance(mask, Tensor) or mask.ndim != 2:
-            return mask  # make_visibility() checks it
-        if mask.shape != keys.shape[:2]:
-            raise ValueError(
-                f"mask has shape {tuple(mask.shape)}; expected padding (B, M) = "
-                f"{tuple(keys.shape[:2])}, or four axes that broadcast to (B, H, N, M)"
-            )
-        return mask[:, None, None, :]
 
     def _split(self, t: Shaped[Tensor, "B N w"], width: int | None = None) -> Tensor:
         return t.unflatten(-1, (-1, self.head_dim if width is None else width)).transpose(1, 2)

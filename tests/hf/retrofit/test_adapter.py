@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import struct
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
 import ascender
 import ascender.hf.retrofit.rule_adapter
-from ascender.hf.llama2c import read_model, read_tokenizer
 from support.families import ALL, RULES, inputs, logits, make, retrofitted, stir
 
 
@@ -134,6 +134,8 @@ def llama2c(model, tokens):
 
 
 def test_llama2c_is_read_as_it_was_written():
+    example = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "llama2c.py"))
+    read_model, read_tokenizer = example["read_model"], example["read_tokenizer"]
     model = make("llama")
     for module in model.modules():
         if hasattr(module, "variance_epsilon"):

@@ -85,14 +85,11 @@ class Longformer(Patterned):
         if global_projections and n_global:
             self.W_QG, self.W_KG, self.W_VG = (_copy(W) for W in (self.W_Q, self.W_K, self.W_V))
 
-    def call(
-        self, x: Tensor, context: Tensor | None, causal: bool, mask: Tensor | None, other: Bias,
-        neighbours: str | Tensor | None, cache: Any, positions: Tensor | None,
-    ) -> Call:  # fmt: skip
-        call = super().call(x, context, causal, mask, other, neighbours, cache, positions)
+    def call(self, x: Tensor, context: Tensor | None = None, **inputs: Any) -> Call:
+        call = super().call(x, context, **inputs)
         n = 0 if call.vis.causal else leading(call.vis)
         if n and self.W_QG is not None:
-            call = replace(call, more={"overview": self._overview(x, n, positions)})
+            call = replace(call, more={"overview": self._overview(x, n, inputs.get("positions"))})
         return call
 
     def _overview(

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import nn
 
+from ascender.common.validate import check_int, check_positive
+from ascender.core.shapes import TokenPositions, Tokens
 from ascender.nn.positions.base import INIT, Position, exact
 
 
@@ -22,8 +23,7 @@ class Learned(Position):
 
     def __init__(self, dim: int, length: int = 512) -> None:
         super().__init__()
-        if length < 1:
-            raise ValueError(f"length = {length}; expected at least 1")
+        check_int("length", length, 1)
         self.dim, self.length = dim, length
         self.table = nn.Parameter(torch.empty(length, dim))
         self.reset_parameters()
@@ -31,9 +31,7 @@ class Learned(Position):
     def reset_parameters(self) -> None:
         nn.init.normal_(self.table, std=INIT)
 
-    def embed(
-        self, x: Float[Tensor, "B N dim"], p: Int[Tensor, "*b N"]
-    ) -> Float[Tensor, "B N dim"]:
+    def embed(self, x: Tokens, p: TokenPositions) -> Tokens:
         if not torch.compiler.is_compiling() and p.numel():  # compiled, the lookup itself stops
             low, high = (int(end) for end in p.aminmax())
             if low < 0 or high >= self.length:
@@ -59,18 +57,14 @@ class Sinusoidal(Position):
 
     def __init__(self, dim: int, base: float = 10000.0) -> None:
         super().__init__()
-        if dim < 1:
-            raise ValueError(f"dim = {dim}; expected at least 1")
-        if not base > 0:
-            raise ValueError(f"base = {base}; expected a positive number")
+        check_int("dim", dim, 1)
+        check_positive("base", base)
         self.dim, self.base = dim, base
 
-    def embed(
-        self, x: Float[Tensor, "B N dim"], p: Int[Tensor, "*b N"]
-    ) -> Float[Tensor, "B N dim"]:
-        accum_dtype = exact(x.device)
-        m = torch.arange((self.dim + 1) // 2, dtype=accum_dtype, device=x.device)
-        angle = p[..., None].to(accum_dtype) * self.base ** (-2 * m / self.dim)
+    def embed(self, x: Tokens, p: TokenPositions) -> Tokens:
+        dtype = exact(x.device)
+        m = torch.arange((self.dim + 1) // 2, dtype=dtype, device=x.device)
+        angle = p[..., None].to(dtype) * self.base ** (-2 * m / self.dim)
         e = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., : self.dim]
         return x + e.to(x.dtype)
 

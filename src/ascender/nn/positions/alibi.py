@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
+from ascender.common.validate import check_int
 from ascender.core.combine import LowRank
 from ascender.core.geometry import accum_dtype
+from ascender.core.shapes import KeyPositions, QueryPositions
 from ascender.nn.positions.base import Position, distance
 
 
@@ -48,8 +49,7 @@ class Alibi(Position):
 
     def __init__(self, heads: int) -> None:
         super().__init__()
-        if heads < 1:
-            raise ValueError(f"heads = {heads}; expected at least 1")
+        check_int("heads", heads, 1)
         self.heads = heads
         self.register_buffer("slopes", torch.empty(heads), persistent=False)
         self.reset_parameters()
@@ -64,9 +64,7 @@ class Alibi(Position):
         s = self.slopes
         self.slopes = torch.tensor(slopes(self.heads), dtype=accum_dtype(s.dtype), device=s.device)
 
-    def bias(
-        self, p: Int[Tensor, "N"], j: Int[Tensor, "M"], causal: bool
-    ) -> Float[Tensor, "H N M"] | LowRank:
+    def bias(self, p: QueryPositions, j: KeyPositions, causal: bool) -> Tensor | LowRank:
         s = self.slopes[:, None]
         if not causal:
             return s[:, None] * -distance(p, j).abs()

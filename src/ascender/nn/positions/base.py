@@ -15,11 +15,20 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from ascender.core.backends.base import Need
-from ascender.core.combine import LowRank
+from ascender.core.combine import Bias
+from ascender.core.shapes import (
+    KeyPositions,
+    Outputs,
+    Queries,
+    QueryPositions,
+    Scores,
+    TokenPositions,
+    Tokens,
+)
 
 INIT = 0.02  # the standard deviation that learned tables start with
 
@@ -35,41 +44,31 @@ class Position(nn.Module):
     needs: ClassVar[Need] = "columns"
     causal_needs: ClassVar[Need | None] = None
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # no options, where nn.Module's signature has any
         super().__init__()
 
-    def embed(
-        self, x: Float[Tensor, "B N dim"], p: Int[Tensor, "*b N"]
-    ) -> Float[Tensor, "B N dim"]:
+    def embed(self, x: Tokens, p: TokenPositions) -> Tokens:
         """The tokens with their positions; p is (N,), or (B, N)."""
         return x
 
-    def rotate(
-        self, t: Float[Tensor, "B H N d"], p: Int[Tensor, "*b N"]
-    ) -> Float[Tensor, "B H N d"]:
+    def rotate(self, t: Queries, p: TokenPositions) -> Queries:
         """Queries or keys turned by their positions; p is (N,), or (B, N)."""
         return t
 
-    def bias(
-        self, p: Int[Tensor, "N"], j: Int[Tensor, "M"], causal: bool
-    ) -> Float[Tensor, "H #N M"] | LowRank | None:
+    def bias(self, p: QueryPositions, j: KeyPositions, causal: bool) -> Bias:
         """β: LowRank or (H, 1, M) where it folds, (H, N, M) where it does not, None where 0."""
         return None
 
-    def scores(
-        self, q: Float[Tensor, "B H N d"], p: Int[Tensor, "N"], j: Int[Tensor, "M"]
-    ) -> Float[Tensor, "B H N M"] | None:
+    def scores(self, q: Queries, p: QueryPositions, j: KeyPositions) -> Scores | None:
         """q_i·a^K_ij, not yet divided by √d; None where 0."""
         return None
 
-    def values(
-        self, weights: Float[Tensor, "B H N M"], p: Int[Tensor, "N"], j: Int[Tensor, "M"]
-    ) -> Float[Tensor, "B H N e"] | None:
+    def values(self, weights: Scores, p: QueryPositions, j: KeyPositions) -> Outputs | None:
         """Σ_j A_ij a^V_ij; None where 0."""
         return None
 
 
-def distance(p: Int[Tensor, "N"], j: Int[Tensor, "M"]) -> Int[Tensor, "N M"]:
+def distance(p: QueryPositions, j: KeyPositions) -> Int[Tensor, "N M"]:
     """j − p(i): how far ahead of the query a key stands."""
     return j[None, :] - p[:, None]
 

@@ -20,13 +20,16 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
+from ascender.common.validate import check_int, check_positive, lookup
 from ascender.core.geometry import accum_dtype
+from ascender.core.shapes import Queries, TokenPositions
 from ascender.nn.positions.base import Position, exact
 
 SCALINGS = ("linear", "ntk", "llama3")
+Halves = Float[Tensor, "*b N half"]
 
 
 class Rope(Position):
@@ -54,10 +57,9 @@ class Rope(Position):
         super().__init__()
         if head_dim < 2 or head_dim % 2:
             raise ValueError(f"head_dim = {head_dim}; expected an even number (rope turns pairs)")
-        if not base > 0:
-            raise ValueError(f"base = {base}; expected a positive number")
-        if scaling is not None and scaling not in SCALINGS:
-            raise ValueError(f"unknown scaling {scaling!r}; expected one of {', '.join(SCALINGS)}")
+        check_positive("base", base)
+        if scaling is not None:
+            lookup("scaling", scaling, dict.fromkeys(SCALINGS))
         if not factor >= 1 or (scaling is None and factor != 1):
             expected = "1 without a scaling" if scaling is None else "at least 1"
             raise ValueError(f"factor = {factor}; expected {expected}")
@@ -66,8 +68,7 @@ class Rope(Position):
                 f"low_freq_factor = {low_freq_factor}, high_freq_factor = {high_freq_factor}; "
                 "expected 0 < low < high"
             )
-        if original_length < 1:
-            raise ValueError(f"original_length = {original_length}; expected at least 1")
+        check_int("original_length", original_length, 1)
         self.head_dim, self.base, self.scaling, self.factor = head_dim, base, scaling, factor
         self.low_freq_factor, self.high_freq_factor = low_freq_factor, high_freq_factor
         self.original_length = original_length
@@ -102,9 +103,7 @@ class Rope(Position):
         device = self.theta.device
         self.theta = torch.tensor(self._theta, dtype=exact(device), device=device)
 
-    def turns(
-        self, p: Int[Tensor, "*b N"], dtype: torch.dtype
-    ) -> tuple[Float[Tensor, "*b N half"], Float[Tensor, "*b N half"]]:
+    def turns(self, p: TokenPositions, dtype: torch.dtype) -> tuple[Halves, Halves]:
         """cos pθ and sin pθ: from a table that all layers share on the CPU, else computed. Those
         of the last p are kept: keys and queries ask for the same."""
         if p.device.type != "cpu" or torch.compiler.is_compiling() or not p.numel():
@@ -115,9 +114,9 @@ class Rope(Position):
             last, version, kept = self._last
             if last is p and version == p._version and kept[0].dtype == dtype:
                 return kept
-        found = self._looked_up(p, dtype)
-        self._last = p, p._version, found
-        return found
+        turns = self._looked_up(p, dtype)
+        self._last = p, p._version, turns
+        return turns
 
     def _looked_up(self, p: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         low, high = (int(x) for x in p.aminmax())
@@ -126,21 +125,16 @@ class Rope(Position):
         cos, sin = table(self._theta, 1 << max(high, 63).bit_length(), dtype)
         return cos[p], sin[p]
 
-    def rotate(
-        self, t: Float[Tensor, "B H N d"], p: Int[Tensor, "*b N"]
-    ) -> Float[Tensor, "B H N d"]:
+    def rotate(self, t: Queries, p: TokenPositions) -> Queries:
         return turn(t, *self.turns(p, accum_dtype(t.dtype)))
 
     def extra_repr(self) -> str:
-        scaling = (
-            "" if self.scaling is None else f", scaling={self.scaling!r}, factor={self.factor}"
-        )
-        return f"head_dim={self.head_dim}, base={self.base:g}{scaling}"
+        text = f"head_dim={self.head_dim}, base={self.base:g}"
+        scaled = f", scaling={self.scaling!r}, factor={self.factor}"
+        return text if self.scaling is None else text + scaled
 
 
-def turn(
-    t: Float[Tensor, "B H N d"], cos: Float[Tensor, "*b N half"], sin: Float[Tensor, "*b N half"]
-) -> Float[Tensor, "B H N d"]:
+def turn(t: Queries, cos: Halves, sin: Halves) -> Queries:
     """Every pair (a_m, b_m) of t turned by its angle."""
     if t.shape[-1] != 2 * cos.shape[-1]:
         raise ValueError(f"t has width {t.shape[-1]}; expected head_dim = {2 * cos.shape[-1]}")
@@ -150,8 +144,8 @@ def turn(
 
 
 def cos_sin(
-    p: Int[Tensor, "*b N"], theta: Float[Tensor, "half"], dtype: torch.dtype
-) -> tuple[Float[Tensor, "*b N half"], Float[Tensor, "*b N half"]]:
+    p: TokenPositions, theta: Float[Tensor, "half"], dtype: torch.dtype
+) -> tuple[Halves, Halves]:
     angle = p[..., None].to(theta.dtype) * theta
     return angle.cos().to(dtype), angle.sin().to(dtype)
 

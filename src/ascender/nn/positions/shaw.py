@@ -4,10 +4,12 @@ and values, without a vector for every pair."""
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
+from ascender.common.validate import check_int
 from ascender.core.geometry import accum_dtype
+from ascender.core.shapes import KeyPositions, Outputs, Queries, QueryPositions, Scores
 from ascender.nn.positions.base import INIT, Position, distance
 
 
@@ -29,10 +31,8 @@ class Shaw(Position):
 
     def __init__(self, head_dim: int, clip: int = 16) -> None:
         super().__init__()
-        if head_dim < 1:
-            raise ValueError(f"head_dim = {head_dim}; expected at least 1")
-        if clip < 0:
-            raise ValueError(f"clip = {clip}; expected at least 0")
+        check_int("head_dim", head_dim, 1)
+        check_int("clip", clip, 0)
         self.head_dim, self.clip = head_dim, clip
         self.a_K = nn.Parameter(torch.empty(2 * clip + 1, head_dim))
         self.a_V = nn.Parameter(torch.empty(2 * clip + 1, head_dim))
@@ -42,21 +42,17 @@ class Shaw(Position):
         for a in (self.a_K, self.a_V):
             nn.init.normal_(a, std=INIT)
 
-    def r(self, p: Int[Tensor, "N"], j: Int[Tensor, "M"]) -> Int[Tensor, "N M"]:
+    def r(self, p: QueryPositions, j: KeyPositions) -> Int[Tensor, "N M"]:
         """The row of the tables that each pair uses: the clipped distance, from 0 on."""
         return distance(p, j).clamp(-self.clip, self.clip).long() + self.clip
 
-    def scores(
-        self, q: Float[Tensor, "B H N d"], p: Int[Tensor, "N"], j: Int[Tensor, "M"]
-    ) -> Float[Tensor, "B H N M"]:
+    def scores(self, q: Queries, p: QueryPositions, j: KeyPositions) -> Scores:
         """q_i·a^K_ij, not divided by √d; float32 where q is of a half precision."""
         acc = accum_dtype(q.dtype)
         by_distance = q.to(acc) @ self.a_K.mT.to(acc)
         return by_distance.gather(-1, self.r(p, j).expand(*q.shape[:2], -1, -1))
 
-    def values(
-        self, weights: Float[Tensor, "B H N M"], p: Int[Tensor, "N"], j: Int[Tensor, "M"]
-    ) -> Float[Tensor, "B H N e"]:
+    def values(self, weights: Scores, p: QueryPositions, j: KeyPositions) -> Outputs:
         A = weights.to(accum_dtype(weights.dtype))
         by_distance = A.new_zeros(*A.shape[:-1], len(self.a_V))
         by_distance = by_distance.scatter_add(-1, self.r(p, j).expand_as(A), A)

@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ascender.common.validate import check_int
+from ascender.core.shapes import KeyPositions, QueryPositions
 from ascender.nn.positions.base import INIT, Position, distance
 
 
@@ -46,8 +48,7 @@ class T5(Position):
 
     def __init__(self, heads: int, buckets: int = 32, max_distance: int = 128) -> None:
         super().__init__()
-        if heads < 1:
-            raise ValueError(f"heads = {heads}; expected at least 1")
+        check_int("heads", heads, 1)
         if buckets < 4 or buckets % 2:
             raise ValueError(f"buckets = {buckets}; expected an even number of at least 4")
         if max_distance <= buckets // 2:
@@ -61,9 +62,7 @@ class T5(Position):
     def reset_parameters(self) -> None:
         nn.init.normal_(self.table, std=INIT)
 
-    def bias(
-        self, p: Int[Tensor, "N"], j: Int[Tensor, "M"], causal: bool
-    ) -> Float[Tensor, "H N M"]:
+    def bias(self, p: QueryPositions, j: KeyPositions, causal: bool) -> Float[Tensor, "H N M"]:
         D = self.max_distance  # beyond it nothing changes: 2D + 1 distances are all there are
         r = torch.arange(-D, D + 1, device=p.device)
         by_distance = self.table[bucket(r, causal, self.buckets, D)].mT  # (H, 2D + 1)
