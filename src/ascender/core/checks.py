@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ascender.common.validate import check_int, check_number, check_options
-from ascender.core.combine import LowRank, repeat_kv
+from ascender.core.combine import Bias, LowRank, repeat_kv, to_4d
 from ascender.core.flock import CHOICES, Flock, make_flock
 from ascender.core.normalizers import Normalizer
 from ascender.core.rules import Rules
@@ -45,13 +45,14 @@ def build_flock(
 ) -> Flock:  # fmt: skip
     """The checked call."""
     check_options("asc_attention", unknown, OPTIONS, KNOWN_ELSEWHERE)
-    for name, t in (("q", q), ("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q)):
+    grouped = {"k": k, "v": v} | ({} if bare is None else {"bare": bare})
+    for name, t in {"q": q, **grouped, "z_q": z_q, "h_q": h_q}.items():
         _check_rank(name, t)
     B, H, N, _ = q.shape
     M = k.shape[2]
     z_k = _keys_of("z", z_q, z_k, N, M)
     h_k = _keys_of("h", h_q, h_k, N, M)
-    _check_shapes(q, k, v, z_q, h_q, z_k, h_k, bare)
+    _check_shapes(q, grouped, {"z_q": z_q, "h_q": h_q, "z_k": z_k, "h_k": h_k})
     k, v = repeat_kv(k, H), repeat_kv(v, H)
     bare = None if bare is None else repeat_kv(bare, H)
     if not isinstance(rules, Rules):
@@ -103,48 +104,36 @@ def _keys_of(letter: str, at_q: Tensor, at_k: Tensor | None, N: int, M: int) -> 
     return at_k
 
 
-def _check_shapes(
-    q: Tensor, k: Tensor, v: Tensor, z_q: Tensor, h_q: Tensor, z_k: Tensor, h_k: Tensor,
-    bare: Tensor | None,
-) -> None:  # fmt: skip
+def _check_shapes(q: Tensor, grouped: dict[str, Tensor], spaces: dict[str, Tensor]) -> None:
+    """`grouped`: k, v and bare, whose heads divide those of q; `spaces`: z and h of queries and
+    keys, of as many heads as q or one."""
     B, H, N, d = q.shape
+    k = grouped["k"]
     M = k.shape[2]
-
-    def expect(name: str, t: Tensor, tokens: int, width: int | None, one_head: bool) -> None:
-        shape = f"{name} has shape {tuple(t.shape)}"
-        if t.shape[0] != B:
-            raise ValueError(f"{shape}; expected batch {B} as q has")
-        if one_head and t.shape[1] not in (1, H):
-            raise ValueError(f"{shape}; expected {H} heads as q has, or 1 that all share")
-        if not one_head and (t.shape[1] == 0 or H % t.shape[1]):
-            raise ValueError(f"{shape}; expected {H} heads as q has, or a divisor of {H} (grouped)")
-        if t.shape[2] != tokens:
-            raise ValueError(f"{shape}; expected {tokens} tokens")
-        if width is not None and t.shape[3] != width:
-            raise ValueError(f"{shape}; expected width {width}")
-
     if N == 0 or M == 0 or d == 0:
         raise ValueError(
             f"q has shape {tuple(q.shape)}, k {tuple(k.shape)}; expected no empty axis"
         )
-    expect("k", k, M, d, one_head=False)
-    expect("v", v, M, None, one_head=False)
-    if bare is not None:
-        _check_rank("bare", bare)
-        expect("bare", bare, M, d, one_head=False)
-    expect("z_q", z_q, N, None, one_head=True)
-    expect("h_q", h_q, N, None, one_head=True)
-    expect("z_k", z_k, M, z_q.shape[3], one_head=True)
-    expect("h_k", h_k, M, h_q.shape[3], one_head=True)
-    for name, a, b in (("z", z_q, z_k), ("h", h_q, h_k)):
-        if a.shape[1] != b.shape[1]:
-            raise ValueError(
-                f"{name}_q has {a.shape[1]} heads and {name}_k {b.shape[1]}; expected the same"
-            )
-    for name, t in (("k", k), ("v", v), ("bare", q if bare is None else bare)):
-        if t.dtype != q.dtype:
+    for name, t in {**grouped, **spaces}.items():
+        shape = f"{name} has shape {tuple(t.shape)}"
+        letter, of_q = name[0], name.endswith("_q")
+        width = d if name in ("k", "bare") else None
+        if name.endswith("_k"):
+            width = spaces[f"{letter}_q"].shape[3]
+        if t.shape[0] != B:
+            raise ValueError(f"{shape}; expected batch {B} as q has")
+        if name in spaces and t.shape[1] not in (1, H):
+            raise ValueError(f"{shape}; expected {H} heads as q has, or 1 that all share")
+        if name in grouped and (t.shape[1] == 0 or H % t.shape[1]):
+            raise ValueError(f"{shape}; expected {H} heads as q has, or a divisor of {H} (grouped)")
+        if t.shape[2] != (N if of_q else M):
+            raise ValueError(f"{shape}; expected {N if of_q else M} tokens")
+        if width is not None and t.shape[3] != width:
+            raise ValueError(f"{shape}; expected width {width}")
+        if name.endswith("_k") and t.shape[1] != (n := spaces[f"{letter}_q"].shape[1]):
+            raise ValueError(f"{letter}_q has {n} heads and {name} {t.shape[1]}; expected the same")
+        if name in grouped and t.dtype != q.dtype:
             raise TypeError(f"{name} has dtype {t.dtype}; expected {q.dtype} as q has")
-    for name, t in (("k", k), ("v", v), ("z_q", z_q), ("h_q", h_q), ("z_k", z_k), ("h_k", h_k)):
         if t.device != q.device:
             raise ValueError(f"{name} is on {t.device}; expected {q.device} as q is")
 
@@ -184,28 +173,28 @@ def check_window(window: int | None, n_global: int) -> None:
         raise ValueError(f"n_global = {n_global} without a window; expected window=…")
 
 
+def _broadcast(name: str, t: Tensor, *full: int) -> Tensor:
+    """t with four axes, each 1 or as `full` has it."""
+    if t.ndim <= 4 and all(x in (1, y) for x, y in zip(to_4d(t).shape, full, strict=True)):
+        return to_4d(t)
+    raise ValueError(f"{name} has shape {tuple(t.shape)}; expected one that broadcasts to {full}")
+
+
 def _mask(mask: Tensor, B: int, H: int, N: int, M: int) -> Tensor:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         got = f"dtype {mask.dtype}" if isinstance(mask, Tensor) else type(mask).__name__
         raise TypeError(f"mask has {got}; expected torch.bool, True = may attend")
-    full = (B, H, N, M)
-    shape = (1,) * (4 - mask.ndim) + tuple(mask.shape)
-    if mask.ndim > 4 or any(have not in (1, want) for have, want in zip(shape, full, strict=True)):
-        raise ValueError(
-            f"mask has shape {tuple(mask.shape)}; expected one that broadcasts to {full}"
-        )
-    mask = mask.reshape(shape)
-    return mask if shape[-1] == M else mask.expand(-1, -1, -1, M)
+    mask = _broadcast("mask", mask, B, H, N, M)
+    return mask if mask.shape[-1] == M else mask.expand(-1, -1, -1, M)
 
 
-def check_other(other: Tensor | LowRank | None, B: int, H: int, N: int, M: int) -> None:
+def check_other(other: Bias, B: int, H: int, N: int, M: int) -> None:
     if other is None:
         return
     if isinstance(other, LowRank):
         for name, side, tokens in (("left", other.left, N), ("right", other.right, M)):
-            shape = (1,) * (4 - side.ndim) + tuple(side.shape)
-            fits = len(shape) == 4 and shape[0] in (1, B) and shape[1] in (1, H)
-            if side.ndim < 2 or not fits or shape[2] != tokens:
+            shape = to_4d(side).shape if 2 <= side.ndim <= 4 else (0, 0, 0, 0)
+            if not (shape[0] in (1, B) and shape[1] in (1, H) and shape[2] == tokens):
                 raise ValueError(
                     f"other.{name} has shape {tuple(side.shape)}; expected (…, {tokens}, rank) "
                     f"that broadcasts over {B} × {H} heads"
@@ -219,39 +208,25 @@ def check_other(other: Tensor | LowRank | None, B: int, H: int, N: int, M: int) 
     if not isinstance(other, Tensor) or not other.is_floating_point():
         got = other.dtype if isinstance(other, Tensor) else type(other).__name__
         raise TypeError(f"other is {got}; expected a floating-point tensor or LowRank")
-    shape = (1,) * (4 - other.ndim) + tuple(other.shape)
-    full = (B, H, N, M)
-    if other.ndim > 4 or any(x not in (1, y) for x, y in zip(shape, full, strict=True)):
-        raise ValueError(
-            f"other has shape {tuple(other.shape)}; expected one that broadcasts to {full}"
-        )
+    _broadcast("other", other, B, H, N, M)
 
 
 def check_neighbours(neighbours: str | Tensor, B: int, H: int, N: int) -> str | Tensor:
+    choices = f"one of {', '.join(CHOICES)}, or an index tensor"
     if isinstance(neighbours, str):
         if neighbours not in CHOICES:
-            raise ValueError(
-                f"unknown neighbours {neighbours!r}; expected one of {', '.join(CHOICES)}, "
-                "or an index tensor"
-            )
+            raise ValueError(f"unknown neighbours {neighbours!r}; expected {choices}")
         return neighbours
     if not isinstance(neighbours, Tensor):
-        raise TypeError(
-            f"neighbours = {neighbours!r}; expected one of {', '.join(CHOICES)}, or an index tensor"
-        )
+        raise TypeError(f"neighbours = {neighbours!r}; expected {choices}")
     if neighbours.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"neighbours has dtype {neighbours.dtype}; expected int64 indices")
     n = neighbours.long()
     if n.ndim == 3:
         n = n.unsqueeze(1)  # (B, N, K): the same for all heads
-    n = n.reshape((1,) * (4 - n.ndim) + n.shape)
-    if (
-        n.ndim != 4
-        or n.shape[3] == 0
-        or n.shape[0] not in (1, B)
-        or n.shape[1] not in (1, H)
-        or n.shape[2] != N
-    ):
+    n = to_4d(n) if n.ndim < 4 else n
+    fits = n.ndim == 4 and n.shape[0] in (1, B) and n.shape[1] in (1, H) and n.shape[2] == N
+    if not fits or n.shape[3] == 0:
         raise ValueError(
             f"neighbours has shape {tuple(neighbours.shape)}; expected (N, K), (B, N, K) or "
             f"(B, heads or 1, N, K) with B = {B}, N = {N}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import torch
@@ -15,11 +17,12 @@ from ascender.core import neighbours as nb
 from ascender.core.combine import LowRank, repeat_kv, to_4d
 from ascender.core.geometry import FLOOR, accum_dtype, anchor, bounded, lift, middle, unit
 from ascender.core.normalizers import Normalizer, apply_normalizer
-from ascender.core.rules import Rules
+from ascender.core.rules import NUMBERS, Rules
 from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 
 CHOICES = ("semantic", "scores")
+OF_QUERIES, OF_KEYS = ("q", "z_q", "h_q"), ("k", "v", "z_k", "h_k", "bare")
 
 
 @dataclass(frozen=True)
@@ -163,74 +166,41 @@ class Flock:
 
     def rows(self, which: Int[Tensor, "R"], heads: Int[Tensor, "h"] | None = None) -> Flock:
         """Some of the queries (and heads) against all the keys."""
+        flock = self if heads is None else self.of_heads(heads.tolist())
+        names = (*OF_QUERIES, *(["neighbours"] if isinstance(flock.neighbours, Tensor) else []))
+        cut: dict[str, Any] = {name: getattr(flock, name).index_select(-2, which) for name in names}
+        other = flock.other_dense
+        if other is not None and to_4d(other).shape[-2] > 1:
+            other = to_4d(other).index_select(-2, which)
+        return replace(flock, **cut, vis=flock.vis.rows(which), other=other)
 
-        def cut(t: Tensor, axis: int, index: Tensor | None) -> Tensor:
-            return t if index is None or t.shape[axis] == 1 else t.index_select(axis, index)
-
-        def query(t: Tensor) -> Tensor:
-            return cut(t.index_select(-2, which), 1, heads)
-
-        def key(t: Tensor) -> Tensor:
-            return cut(t, 1, heads)
-
-        mask = self.vis.mask
-        vis = replace(self.vis.rows(which), mask=None)
-        if mask is not None:
-            vis = replace(vis, mask=cut(cut(mask, -2, which), 1, heads))
-        other = self.other_dense
-        if other is not None:
-            other = cut(cut(to_4d(other), -2, which), 1, heads)
-        near = self.neighbours
-        per_head: dict[str, Any] = {
-            name: value[heads]
-            for name, value in vars(self.rules).items()
-            if heads is not None and isinstance(value, Tensor) and value.numel() > 1
-        }
-        sizes = self.rules.sizes()
-        if heads is not None and len(sizes) > 1:
-            per_head["k"] = [sizes[h] for h in heads.tolist()]
-        norm = self.key_norm
-        if heads is not None and isinstance(norm, Tensor) and norm.numel() > 1:
-            norm = norm[heads]
-        return replace(
-            self,
-            q=query(self.q), z_q=query(self.z_q), h_q=query(self.h_q),
-            k=key(self.k), v=key(self.v), z_k=key(self.z_k), h_k=key(self.h_k),
-            bare=None if self.bare is None else key(self.bare),
-            rules=replace(self.rules, **per_head), vis=vis, other=other, key_norm=norm,
-            neighbours=near if isinstance(near, str) else query(near),
-        )  # fmt: skip
-
-    def head(self, h: int, derived: dict[str, Any]) -> Flock:
-        """One head, as views. Fields that are the same tensor stay the same tensor: if τ_sep is
-        τ_coh, one pass serves both."""
+    def of_heads(self, heads: Sequence[int], derived: dict[str, Any] | None = None) -> Flock:
+        """Some of the heads, one of them as views. Fields that are the same tensor stay the same
+        tensor: if τ_sep is τ_coh, one pass serves both."""
         known: dict[int, Tensor] = {}
 
-        def cut(t: Tensor, axis: int) -> Tensor:
-            return known.setdefault(id(t), t.narrow(axis, h, 1))
+        def cut(t: Any, axis: int = 1) -> Any:
+            """What the heads share stays whole."""
+            if isinstance(t, LowRank):
+                return LowRank(cut(to_4d(t.left)), cut(to_4d(t.right)))
+            if not isinstance(t, Tensor) or t.ndim <= axis or t.shape[axis] == 1:
+                return t
+            if id(t) not in known:
+                one = len(heads) == 1
+                index = torch.tensor(heads, device=t.device)
+                known[id(t)] = t.narrow(axis, heads[0], 1) if one else t.index_select(axis, index)
+            return known[id(t)]
 
-        def one(t: Any) -> Any:
-            return cut(t, 1) if isinstance(t, Tensor) and t.ndim == 4 and len(t[0]) > 1 else t
-
-        names = ("q", "k", "v", "z_q", "z_k", "h_q", "h_k", "bare", "neighbours")
-        mine: dict[str, Any] = {name: one(getattr(self, name)) for name in names}
-        sizes, other, norm = self.rules.sizes(), self.other, self.key_norm
-        numbers: dict[str, Any] = {
-            name: cut(value, 0)
-            for name, value in vars(self.rules).items()
-            if isinstance(value, Tensor) and value.numel() > 1
-        }
-        if isinstance(other, LowRank):
-            other = LowRank(one(other.left), one(other.right))
-        if isinstance(norm, Tensor) and norm.numel() > 1:
-            norm = cut(norm, 0)
+        mine = {n: cut(getattr(self, n)) for n in (*OF_QUERIES, *OF_KEYS, "neighbours")}
+        numbers = {name: cut(getattr(self.rules, name), 0) for name in NUMBERS}
+        sizes, other = self.rules.sizes(), self.other
         if len(sizes) > 1:
-            numbers["k"] = sizes[h]
-        vis = replace(self.vis, mask=one(self.vis.mask))
-        rules = replace(self.rules, **numbers)
+            numbers["k"] = [sizes[h] for h in heads]
         return replace(
-            self, **mine, rules=rules, vis=vis, other=one(other), key_norm=norm, derived=derived
-        )
+            self, **mine, rules=replace(self.rules, **numbers), key_norm=cut(self.key_norm, 0),
+            vis=replace(self.vis, mask=cut(self.vis.mask)), derived=derived,
+            other=cut(to_4d(other) if isinstance(other, Tensor) else other),
+        )  # fmt: skip
 
     def weights(self, total: Float[Tensor, "B H N M"]) -> Float[Tensor, "B H N M"]:
         """A from the scores, over V(i)."""
@@ -243,45 +213,36 @@ class Flock:
         0 · NaN is NaN: without this, a hidden token would make every sum over all keys NaN.
         """
         B, H = self.q.shape[:2]
-        bad_q = _nonfinite(self.q, self.z_q, self.h_q).expand(B, H, -1)
-        keys = (self.k, self.v, self.z_k, self.h_k, *([] if self.bare is None else [self.bare]))
-        bad_k = _nonfinite(*keys).expand(B, H, -1)
+        bad_q, bad_k = (
+            _nonfinite(*(getattr(self, name) for name in names)).expand(B, H, -1)
+            for names in (OF_QUERIES, OF_KEYS)
+        )
         other = self.other
         if isinstance(other, LowRank):
-            bad_q, bad_k = (
-                bad_q | _nonfinite(to_4d(other.left)),
-                bad_k | _nonfinite(to_4d(other.right)),
-            )
-            finite = (torch.nan_to_num(t, 0, 0, 0) for t in (other.left, other.right))
-            other = LowRank(*finite)
+            bad_q = bad_q | _nonfinite(to_4d(other.left))
+            bad_k = bad_k | _nonfinite(to_4d(other.right))
+            other = LowRank(*(torch.nan_to_num(t, 0, 0, 0) for t in (other.left, other.right)))
         elif other is not None and to_4d(other).shape[-2] == 1:
             bad_k = bad_k | ~torch.isfinite(to_4d(other)).all(-2)
             other = torch.nan_to_num(other, 0, 0, 0)
 
-        def clean(t: Tensor, bad: Tensor) -> Tensor:
+        def clean(name: str, bad: Tensor) -> Tensor | None:
+            t = getattr(self, name)
+            if t is None:
+                return None
             bad = bad if t.shape[1] == H else bad.any(1, keepdim=True)
             return t.masked_fill(bad[..., None], 0)
 
-        flock = replace(
-            self,
-            q=clean(self.q, bad_q), z_q=clean(self.z_q, bad_q), h_q=clean(self.h_q, bad_q),
-            k=clean(self.k, bad_k), v=clean(self.v, bad_k),
-            z_k=clean(self.z_k, bad_k), h_k=clean(self.h_k, bad_k),
-            bare=None if self.bare is None else clean(self.bare, bad_k), other=other,
-        )  # fmt: skip
+        finite: dict[str, Any] = {name: clean(name, bad_q) for name in OF_QUERIES}
+        finite |= {name: clean(name, bad_k) for name in OF_KEYS}
         if self.vis.mask is not None:  # a row that sees nothing is 0 in any case
             bad_q = bad_q & self.vis.sees(torch.ones_like(bad_k))
-        return flock, bad_q | self.vis.sees(bad_k)
+        return replace(self, **finite, other=other), bad_q | self.vis.sees(bad_k)
 
 
-def _nonfinite(*tensors: Tensor) -> Tensor:
-    """Tokens with a NaN or an infinity in any of these, (B, H or 1, tokens)."""
-    bad = None
-    for t in tensors:
-        here = ~torch.isfinite(t).all(-1)
-        bad = here if bad is None else bad | here
-    assert bad is not None
-    return bad
+def _nonfinite(*tensors: Tensor | None) -> Bool[Tensor, "#B #H n"]:
+    """Tokens with a NaN or an infinity in any of these."""
+    return reduce(or_, (~torch.isfinite(t).all(-1) for t in tensors if t is not None))
 
 
 def make_flock(

@@ -173,7 +173,7 @@ class Folded(Backend):
         for h in range(H):
             if members is not None:
                 derived["members"] = members if members.shape[1] == 1 else members[:, h : h + 1]
-            part = flock.head(h, derived)
+            part = flock.of_heads([h], derived)
             layout = FullLayout(part.vis, part.accum_dtype)
             out[:, h : h + 1] = fold(part, layout, passes=passes)[0]
         return out, None
