@@ -287,6 +287,27 @@ def test_the_korean_commands_are_the_english_ones():
     assert [command.replace(" --lang ko", "") for command in korean] == english
 
 
+NUMBER = re.compile(r"[+−]?\d+(?:[.,]\d+)*")
+LAB_BLOCK = re.compile(r"<!-- lab: (.*?) -->\n(.*?)<!-- /lab -->", re.S)
+
+
+def table_numbers(pages):
+    """The numbers of the table rows in each marked block of the pages, by the block's name."""
+    blocks = [block for page in pages for block in LAB_BLOCK.findall(read(page))]
+    tables = {name: re.findall(r"^\|.*\|$", text, re.M)[2:] for name, text in blocks}
+    return {name: [NUMBER.findall(row) for row in table] for name, table in tables.items()}
+
+
+def test_the_korean_results_have_the_english_numbers():
+    """The slow test of tests/lab compares every block with the stored trials; this one is fast."""
+    korean = table_numbers(["docs/results.ko.md"])
+    english = table_numbers(["docs/results.md", "docs/results/accuracy.md"])
+    assert set(korean) == {"paper claims", "accuracy summary"}
+    assert all(len(rows) == 12 for rows in korean.values())
+    for name, rows in korean.items():
+        assert [sorted(row) for row in rows] == [sorted(row) for row in english[name]]
+
+
 @pytest.mark.parametrize("page", READMES)
 def test_a_readme_opens_with_where_the_rules_come_from(page):
     opening = read(page).split("\n## ")[0]
