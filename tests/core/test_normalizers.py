@@ -494,7 +494,7 @@ def test_ssmax_learns_one_positive_number_a_head():
     ("backend", "kind"), [("folded", "causal"), ("windowed", "window"), ("compact", "full")]
 )
 def test_a_backend_that_cannot_says_so(name, backend, kind):
-    with pytest.raises(ValueError, match=rf"{backend}.*{name} needs the scores.*dense.*decode"):
+    with pytest.raises(ValueError, match=rf"{backend}.*{name} needs whole rows.*dense.*decode"):
         run(under(name, kind), backend)
     run(under("softmax", kind), backend)
 

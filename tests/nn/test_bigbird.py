@@ -436,8 +436,8 @@ def test_linear_in_n(causal, training):
         ({"n_global": -2}, r"n_global = -2; expected an int ≥ 0, or None"),
         ({"block": 0}, r"block = 0; expected an int ≥ 1"),
         ({"dropout": 0.1}, r"dropout = 0.1 acts on the weights, which bigbird attention"),
-        ({"position": "t5"}, r"position 't5' takes a matrix of scores, which bigbird .* rope"),
-        ({"normalizer": Sharp()}, "normalizer 'sharp' needs the scores .* expected one of softmax"),
+        ({"position": "t5"}, r"position 't5' needs the matrix of scores, which bigbird .* rope"),
+        ({"normalizer": Sharp()}, "normalizer 'sharp' needs whole rows .* expected one of softmax"),
     ],
 )
 def test_bad_options(options, message):
@@ -451,7 +451,7 @@ def test_refusals():
         module(x, other=torch.zeros(11, 11, dtype=torch.double))
     with pytest.raises(Unsupported, match="cross-attention"):
         module(x, x)
-    with pytest.raises(Unsupported, match=r"'slope' takes a matrix .* causal=True also alibi"):
+    with pytest.raises(Unsupported, match=r"'slope' needs the matrix .* causal=True also alibi"):
         make(position=Slope())(x)
     zero = [torch.zeros(1, 1, 3, 2) for _ in range(3)]
     with pytest.raises(ValueError, match="window = 2; expected None: the plan's blocks"):

@@ -413,10 +413,10 @@ def test_finite(causal, scale, n):
     [
         (
             {"position": "alibi"},
-            "'alibi' acts by bias, which linear attention .*expected one of none",
+            "'alibi' uses bias, which linear attention .*expected one of none",
         ),
-        ({"position": "t5"}, "'t5' acts by bias, .*; expected one of none, rope, learned, sinus"),
-        ({"position": "shaw"}, "'shaw' acts by scores, values, .*; expected one of none, rope"),
+        ({"position": "t5"}, "'t5' uses bias, .*; expected one of none, rope, learned, sinus"),
+        ({"position": "shaw"}, "'shaw' uses scores, values, .*; expected one of none, rope"),
         ({"window": 4}, "window = 4: linear attention has no window; expected one of"),
         ({"dropout": 0.1}, "dropout = 0.1: linear attention has no weights to drop; expected 0"),
         ({"normalizer": "topk"}, "'topk' works on the exponents of a softmax.* one of softmax$"),

@@ -318,9 +318,9 @@ def test_linear_in_n(causal, training):
         ({"window": None}, r"window = None; expected an int ≥ 0: tokens on each side"),
         ({"window": -1}, r"window = -1; expected an int ≥ 0"),
         ({"dropout": 0.1}, r"dropout = 0.1 acts on the weights, which longformer attention"),
-        ({"position": "t5"}, r"position 't5' takes a matrix of scores, which longformer .* rope"),
-        ({"position": "shaw"}, r"position 'shaw' takes a matrix of scores"),
-        ({"normalizer": Sharp()}, "normalizer 'sharp' needs the scores .* expected one of softmax"),
+        ({"position": "t5"}, r"position 't5' needs the matrix of scores, which longformer .* rope"),
+        ({"position": "shaw"}, r"position 'shaw' needs the matrix of scores"),
+        ({"normalizer": Sharp()}, "normalizer 'sharp' needs whole rows .* expected one of softmax"),
     ],
 )
 def test_bad_options(options, message):
@@ -337,7 +337,7 @@ def test_refusals():
     with pytest.raises(Unsupported, match="cross-attention"):
         module(x, x)
     with pytest.raises(
-        Unsupported, match=r"'slope' takes a matrix .* rope.* causal=True also alibi"
+        Unsupported, match=r"'slope' needs the matrix .* rope.* causal=True also alibi"
     ):
         make(position=Slope())(x)
     with pytest.raises(Unsupported, match="no matrix of scores to take apart"):

@@ -317,9 +317,9 @@ def test_finite(causal, scale, n):
 
 
 def test_what_cannot_be_had():
-    with pytest.raises(Unsupported, match=r"'topk' needs the scores.* one of softmax, ssmax, l"):
+    with pytest.raises(Unsupported, match=r"'topk' needs whole rows.* one of softmax, ssmax, l"):
         make(normalizer="topk")
-    with pytest.raises(Unsupported, match=r"'alibi' acts by bias, which performer.*none, rope"):
+    with pytest.raises(Unsupported, match=r"'alibi' uses bias, which performer.*none, rope"):
         make(position="alibi")
     with pytest.raises(Unsupported, match="performer attention has no window"):
         make(window=3)

@@ -138,7 +138,7 @@ class Grow(Normalizer):
 
 
 class Sharp(Normalizer):
-    """One that needs the scores themselves."""
+    """One that needs whole rows of scores."""
 
     name = "sharp"
     softmax = False

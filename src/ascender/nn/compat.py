@@ -292,7 +292,7 @@ def page(found: dict[str, Any]) -> str:
             for entry in row.values():
                 reasons.update(dict.fromkeys(entry["refuses"].values()))
         if reasons:
-            lines += ["", "The other cells raise:", "", *(f"- {text}" for text in reasons)]
+            lines += ["", "Other combinations raise:", "", *(f"- {text}" for text in reasons)]
         lines.append("")
     return "\n".join(lines)
 
@@ -312,9 +312,13 @@ def save(found: dict[str, Any], root: Path) -> list[Path]:
 
 PREAMBLE = """# Compatibility
 
-Which attention runs with which position and normaliser. `ascender list compat --check --write .`
-builds every combination at a small size, tests it and writes this page; a test repeats it and
-compares. A cell lists the kinds of pass that run and keep the laws (`src/ascender/nn/compat.py`):
-F full, C causal, P padded, W window, D decode; — none. All others raise an error that names what
-works. No position or normaliser is silently ignored: a law checks that each changes the output.
+Which attention (one table each) runs with which position (rows) and normaliser (columns). A cell
+lists the kinds of pass that are supported: F full, C causal, P padded, W window, D decoding with a
+cache; — none. Every other combination raises one of the errors below the table.
+
+Each supported combination is tested at a small size (`src/ascender/nn/compat.py`): no row depends
+on tokens that it may not see, the pass equals the dense definition where there is one, decoding
+equals the full pass, outputs and gradients are finite, and position and normaliser both change the
+output, so that none is silently ignored. `ascender list compat --check --write .` runs these tests
+and writes this page; a test repeats it and compares.
 """

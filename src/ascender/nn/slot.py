@@ -127,14 +127,14 @@ class Attention(nn.Module, ABC):
         if lacks:
             fit = [n for n, P in POSITIONS.items() if all(w in self.serves for w in ways(P))]
             raise Unsupported(
-                f"position {self.position.name!r} acts by {', '.join(lacks)}, which {self.name} "
-                f"attention has no place for; expected one of {', '.join(fit)}"
+                f"position {self.position.name!r} uses {', '.join(lacks)}, which {self.name} "
+                f"attention does not support; expected one of {', '.join(fit)}"
             )
         if self.softmax_only and not self.normalizer.softmax:
             fit = [n for n, kind in NORMALIZERS.items() if kind.softmax]
             raise Unsupported(
-                f"normalizer {self.normalizer.name!r} needs the scores themselves, which "
-                f"{self.name} attention never has; expected one of {', '.join(fit)}"
+                f"normalizer {self.normalizer.name!r} needs whole rows of scores, which "
+                f"{self.name} attention never computes; expected one of {', '.join(fit)}"
             )
 
     @abstractmethod

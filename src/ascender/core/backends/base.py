@@ -57,7 +57,7 @@ def needs(flock: Flock) -> Iterator[tuple[Need, str]]:
         yield "weights", "values of pairs need the weights; expected a position other than shaw"
     if flock.normalise is not None:
         name = getattr(flock.normalise, "name", flock.normalise)
-        yield "rows", f"normalizer {name} needs the scores themselves; expected softmax"
+        yield "rows", f"normalizer {name} needs whole rows of scores; expected softmax"
     if rules.separation_scope == "all" and rules.active("sep"):
         why = "separation_scope = 'all' needs an N×M matrix of penalties; expected 'neighbours'"
         yield "weights", why

@@ -86,7 +86,7 @@ def refuse(vis: Visibility, other: Bias) -> None:
         assert isinstance(other, Tensor)
         raise Unsupported(
             f"other of shape {tuple(other.shape)} is a matrix of scores, which attention linear in "
-            "N never makes; expected LowRank or one number a key, (…, 1, M)"
+            "N never computes; expected LowRank or one number per key, (…, 1, M)"
         )
 
 
@@ -181,8 +181,8 @@ class Patterned(Attention):
             fit = [n for n, P in POSITIONS.items() if P.needs == "columns"]
             more = [n for n, P in POSITIONS.items() if P.causal_needs == "columns"]
             raise Unsupported(
-                f"position {self.position.name!r} takes a matrix of scores, which {self.name} "
-                f"attention never makes; expected one of {', '.join(fit)}, or with causal=True "
+                f"position {self.position.name!r} needs the matrix of scores, which {self.name} "
+                f"attention never computes; expected one of {', '.join(fit)}, or with causal=True "
                 f"also {', '.join(more)}"
             )
 
