@@ -1,4 +1,4 @@
-"""The `ascender` command: one file here for every area.
+"""The `ascender` command: a file for each group of commands.
 
 Results go to stdout (with --json: JSON and nothing else), progress and notes to stderr. Errors
 of all commands are handled in errors.py.
@@ -19,7 +19,7 @@ except ModuleNotFoundError as missing:
         'pip install "ascender-attention[cli]"'
     ) from None
 
-from ascender.cli import bench, demo, eval, insight, lab, limits, lists, train, view
+from ascender.cli import bench, demo, lab, lists, models, train
 from ascender.cli.errors import Commands
 
 app = typer.Typer(
@@ -31,10 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(demo.app)
 app.add_typer(train.app)
-app.add_typer(eval.app)
-app.add_typer(view.app)
-app.add_typer(insight.app)
-app.add_typer(limits.app)
+app.add_typer(models.app)
 app.add_typer(lab.app, name="lab")
 app.add_typer(bench.app, name="bench")
 app.add_typer(lists.app, name="list")

@@ -12,17 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ascender.cli.terminal import (
-    Json,
-    Lengths,
-    Repeats,
-    Threads,
-    note,
-    parse_lengths,
-    print_json,
-    progress,
-    show,
-)
+from ascender.cli import terminal
+from ascender.cli.terminal import Json, Lengths, Repeats, Threads, note, parse_lengths
 from ascender.common.files import write
 
 app = typer.Typer(
@@ -120,10 +111,10 @@ def report(
     from ascender.bench.report import blocks, contents, document
     from ascender.report.blocks import fill_document
 
-    made = blocks(runs)
-    texts = {path: fill_document(path, "bench", contents(made)) for path in into or []}
+    tables = blocks(runs)
+    texts = {path: fill_document(path, "bench", contents(tables)) for path in into or []}
     if not texts:
-        typer.echo(document(made), nl=False)
+        typer.echo(document(tables), nl=False)
     for path, text in texts.items():
         typer.echo(f"wrote {write(path, text)}")
 
@@ -135,7 +126,7 @@ def _timing() -> Iterator[Callable[[str], None]]:
     if hasattr(os, "getloadavg") and os.getloadavg()[0] > 0.5 * cores:
         load = os.getloadavg()[0]
         note(f"this machine is busy (load {load:.1f} on {cores} cores): the ratios will be off")
-    with progress() as say:
+    with terminal.progress() as say:
         yield say
 
 
@@ -148,22 +139,22 @@ def _run(
         raise typer.BadParameter(
             f"{lengths!r} with --quick; expected one of the two", param_hint="--lengths"
         )
-    chosen = None if lengths is None else parse_lengths(lengths, ())
     from ascender import bench
 
     with _timing() as say:
         result = bench.run(
-            study, lengths=chosen, repeats=repeats, threads=threads, say=say, **options
-        )
+            study, lengths=parse_lengths(lengths), repeats=repeats, threads=threads, say=say,
+            **options,
+        )  # fmt: skip
     words = [word for word in sys.argv[1:] if word != "--json"]
     record = result.record(shlex.join(["ascender", *words]))
     if as_json:
-        print_json(record)
+        terminal.print_json(record)
         return
     from ascender.bench import tables
 
-    show(tables.shown(study, result.rows, result.options.get("causal", False)))
+    terminal.show(tables.shown(study, result.rows, result.options.get("causal", False)))
     if study != "import":
-        show(tables.rich_tables(tables.goals(record["goals"])))
+        terminal.show(tables.rich_tables(tables.goals(record["goals"])))
         here = record["machine"]
         note(f"torch {here['torch']}, {here['processor']}, threads: {here['threads']}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ascender.cli.terminal import Json, check_out, note, print_json, show
+from ascender.cli.terminal import Json, Lang, check_out, note, print_json, show
 
 app = typer.Typer()
 
@@ -15,7 +15,7 @@ app = typer.Typer()
 @app.command(epilog="Example: ascender demo --out out --lang both")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for scores.png and scores.svg.")] = Path("out"),
-    lang: Annotated[str, typer.Option(help="Captions: en, ko or both.")] = "en",
+    lang: Lang = "en",
     as_json: Json = False,
 ) -> None:
     """Print and draw the attention scores of five tokens, term by term."""

@@ -1,4 +1,4 @@
-"""`ascender lab …`: from a claim to a table."""
+"""`ascender lab …`: run suites, show and report their results."""
 
 from __future__ import annotations
 
@@ -9,18 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from ascender.cli.terminal import (
-    Json,
-    TrustCode,
-    check_out,
-    count,
-    note,
-    print_json,
-    show,
-)
+from ascender.cli import terminal
+from ascender.cli.terminal import DataDir, Json, check_out, note, number, print_json, show
 
 app = typer.Typer(
     help="Suites of runs: claims, seeds, statistics.",
@@ -39,14 +31,12 @@ def list_suites(as_json: Json = False) -> None:
     if as_json:
         print_json(rows)
         return
-    table = Table("suite", "claim", "trials", title="suites")
-    for name, row in rows.items():
-        table.add_row(name, escape(row["claim"]), str(row["trials"]))
-    show(table)
+    lines = [(name, row["claim"], str(row["trials"])) for name, row in rows.items()]
+    show(terminal.text_table("suites", ("suite", "claim", "trials"), lines))
 
 
 def _trials(suite: Any) -> int:
-    """How many there are; a trial that two suites of a bundle share counts once."""
+    """The number of trials; one that two suites of a bundle share counts once."""
     suites = suite.made() if hasattr(suite, "made") else [suite]
     return len({run.key for one in suites for run in one.runs})
 
@@ -55,19 +45,14 @@ def _trials(suite: Any) -> int:
 def run(
     suite: Annotated[str, typer.Argument(help="A suite (ascender lab list) or a file, FILE.py.")],
     out: Annotated[Path, typer.Option(help="Folder of the trials; an existing one is continued.")],
-    seeds: Annotated[
-        int | None, typer.Option(parser=count, metavar="N", help="Run seeds 0 to N − 1 only.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(parser=count, metavar="N", help="Parallel trials; default: one per core."),
-    ] = None,
+    seeds: Annotated[int | None, number("Run seeds 0 to N − 1 only.")] = None,
+    workers: Annotated[int | None, number("Parallel trials; default: one per core.")] = None,
     engine: Annotated[str, typer.Option(help="local, ray or slurm.")] = "local",
     address: Annotated[str | None, typer.Option(help="Ray cluster; default: a local one.")] = None,
     budget: Annotated[
         str | None, typer.Option(metavar="TIME", help="Run what fits in 30m, 2h, 1h30m, …")
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
+    data_dir: DataDir = None,
     slurm: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="An option of sbatch, such as partition=cpu."),
@@ -100,7 +85,7 @@ def run(
 
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends it as Ctrl-C does, so that its workers end with it."""
+    """Treat SIGTERM like Ctrl-C, so that the workers end too."""
 
     def end(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
@@ -124,9 +109,7 @@ def _setting(text: str) -> tuple[str, str | int]:
 def show_table(
     suite: Annotated[str, typer.Argument(help="A suite or its file.")],
     out: Annotated[Path, typer.Option(help="Folder of the trials.")],
-    seeds: Annotated[
-        int | None, typer.Option(parser=count, metavar="N", help="Show seeds 0 to N − 1 only.")
-    ] = None,
+    seeds: Annotated[int | None, number("Show seeds 0 to N − 1 only.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show the table of the finished trials."""
@@ -149,7 +132,7 @@ def report(
         str | None,
         typer.Option(help="en, ko or both; default: en, and ko for --into NAME.ko.md."),
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
+    data_dir: DataDir = None,
     into: Annotated[
         list[Path] | None,
         typer.Option(
@@ -157,7 +140,7 @@ def report(
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="List every file written.")] = False,
-    trust_code: TrustCode = False,
+    trust_code: terminal.TrustCode = False,
     as_json: Json = False,
 ) -> None:
     """Write tables, figures, methods and a page from the finished trials.
@@ -212,17 +195,16 @@ def _show(tables: Sequence[Any], as_json: bool) -> None:
 
 
 def _table(suite: Any, rows: Sequence[dict[str, Any]]) -> Table:
-    table = Table(title=f"{suite.name}: {suite.claim}")
     scored = "validation" if suite.tuning else "test"
-    for name in ("task", "variant", f"{scored}, mean ± sd (n)", "chance",
-                 f"− {suite.baseline} [95%]", "p (Holm)", "verdict"):  # fmt: skip
-        table.add_column(name)
+    headings = ("task", "variant", f"{scored}, mean ± sd (n)", "chance",
+                f"− {suite.baseline} [95%]", "p (Holm)", "verdict")  # fmt: skip
+    lines = []
     for row in rows:
         spread = "" if row["sd"] is None else f" ± {row['sd']:.4f}"
-        texts = [row["task"], row["variant"], f"{row['mean']:.4f}{spread} ({row['n']})",
-                 f"{row['chance']:.4f}", *_compared(row["comparison"])]  # fmt: skip
-        table.add_row(*map(escape, texts))
-    return table
+        score = f"{row['mean']:.4f}{spread} ({row['n']})"
+        compared = _compared(row["comparison"])
+        lines.append((row["task"], row["variant"], score, f"{row['chance']:.4f}", *compared))
+    return terminal.text_table(f"{suite.name}: {suite.claim}", headings, lines)
 
 
 def _compared(comparison: dict[str, Any] | None) -> list[str]:

@@ -12,7 +12,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ascender.cli.terminal import Json, import_named, note, print_json, progress, show
+from ascender.cli import terminal
+from ascender.cli.terminal import DataDir, Json, import_named, note, print_json, show
 
 app = typer.Typer(
     help="What is available, and what can be combined.",
@@ -25,7 +26,7 @@ def _print(
     title: str, kinds: Mapping[str, Any], as_json: bool, about: Mapping[str, str] | None = None,
     **more: Mapping[str, str],
 ) -> None:  # fmt: skip
-    """`about`: what there is in one line; else the first sentence of the docstring."""
+    """`about`: one-line descriptions; default: the first sentence of the docstring."""
     lines = about or {}
     rows = {
         name: {"what": lines.get(name) or _first(kind)}
@@ -92,7 +93,7 @@ def normalizers(as_json: Json = False) -> None:
 @app.command(epilog="Example: ascender list tasks distinct")
 def tasks(
     name: Annotated[str | None, typer.Argument(help="A task to describe, with an example.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Local copies of data.")] = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """List the tasks; with a name, describe one and print an example."""
@@ -130,10 +131,8 @@ def variants(as_json: Json = False) -> None:
     if as_json:
         print_json(rows)
         return
-    table = Table("name", "what", title="variants")
-    for name, row in rows.items():
-        table.add_row(name, escape(row["what"]))
-    show(table)
+    lines = [(name, row["what"]) for name, row in rows.items()]
+    show(terminal.text_table("variants", ("name", "what"), lines))
     show("Add +POSITION, +NORMALIZER or +option=value: vanilla+rope, ascender+alibi+k=8.")
 
 
@@ -167,7 +166,7 @@ def compat(
     shipped = {} if check else study.stored()
     new = [name for name in names if name not in shipped]
     try:
-        with progress() as say:
+        with terminal.progress() as say:
             fresh = study.table(study.tried(new, say))
     except study.LawBroken as error:
         note(f"error: {error}")
@@ -180,8 +179,6 @@ def compat(
         print_json(cells)
         return
     for name, rows in cells.items():
-        table = Table("position", *next(iter(rows.values())), title=name)
-        for position, row in rows.items():
-            table.add_row(position, *(study.letters(entry) for entry in row.values()))
-        show(table)
+        lines = [(p, *(study.letters(entry) for entry in row.values())) for p, row in rows.items()]
+        show(terminal.text_table(name, ("position", *next(iter(rows.values()))), lines))
     show("F full, C causal, P padded, W window, D decode: what runs; — nothing does.")

@@ -1,17 +1,19 @@
-"""What the commands share: options, printing, progress."""
+"""Shared by the commands: options, printing, progress."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.table import Table
 
 from ascender.common.user_code import import_code, is_code
 
@@ -19,12 +21,21 @@ WIDTH = 110  # of tables where the output is no terminal
 
 
 def count(text: str | int) -> int:
-    """A whole number from 1; typer's own errors do not name the value."""
+    """A whole number from 1. (typer's own errors do not name the value.)"""
     if not str(text).isdecimal() or int(text) < 1:
         raise typer.BadParameter(f"{text!r}; expected a whole number from 1")
     return int(text)
 
 
+def number(text: str) -> Any:
+    """An option for a whole number from 1."""
+    return typer.Option(parser=count, metavar="N", help=text)
+
+
+DataDir = Annotated[Path | None, typer.Option(help="Local copies of data (docs/tasks.md).")]
+Adapter = Annotated[Path | None, typer.Option(help="Retrofit adapter for the model.")]
+OutFolder = Annotated[Path | None, typer.Option(help="Folder for tables, figures, a page.")]
+Lang = Annotated[str, typer.Option(help="Headings and captions: en, ko or both.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 TrustCode = Annotated[
     bool,
@@ -33,18 +44,14 @@ TrustCode = Annotated[
 Lengths = Annotated[
     str | None, typer.Option(help="Numbers of tokens, separated by commas.", metavar="N,N,…")
 ]
-Repeats = Annotated[
-    int | None, typer.Option(parser=count, metavar="N", help="Repetitions; the fastest counts.")
-]
-Threads = Annotated[
-    int, typer.Option(parser=count, metavar="N", help="CPU threads; one varies least.")
-]
+Repeats = Annotated[int | None, number("Repetitions; the fastest counts.")]
+Threads = Annotated[int, number("CPU threads; one varies least.")]
 
 
-def parse_lengths(text: str | None, default: Sequence[int]) -> tuple[int, ...]:
+def parse_lengths(text: str | None) -> tuple[int, ...] | None:
     """--lengths: whole numbers, each once, in order."""
     if text is None:
-        return tuple(default)
+        return None
     lengths = []
     for piece in text.split(","):
         if not piece.strip().isdecimal() or int(piece) < 1:
@@ -57,8 +64,8 @@ def parse_lengths(text: str | None, default: Sequence[int]) -> tuple[int, ...]:
 
 
 def import_named(*names: str | None) -> None:
-    """What the command line names as module:Class is looked for in the current folder too. Of a
-    variant the first piece may be that."""
+    """Import code that the command line names as module:Class (of a variant, its first part); the
+    current folder is searched too."""
     for name in names:
         first = (name or "").split("+")[0]
         if is_code(first):
@@ -69,14 +76,22 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def text_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Rows of plain text under their headings."""
+    table = Table(*headings, title=title)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
 def show(*shown: RenderableType) -> None:
-    """Tables keep their width where the output is no terminal."""
+    """Print; tables have a fixed width where the output is not a terminal."""
     width = None if sys.stdout.isatty() else WIDTH
     Console(width=width, highlight=False).print(*shown, sep="\n")
 
 
 def check_out(out: Path | None, folder: bool = False) -> None:
-    """--out: a file, or a folder, that can be written. Before anything is computed."""
+    """ValueError where --out is not a writable file or folder; checked before any work."""
     if out is None:
         return
     kind = "folder" if folder else "file"
@@ -96,7 +111,7 @@ def note(text: str) -> None:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """say(line): one line that moves on a terminal, lines otherwise."""
+    """say(line): a status line on a terminal, plain lines otherwise."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield note

@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
-from ascender.cli.terminal import Json, import_named, note, print_json
+from ascender.cli.terminal import DataDir, Json, import_named, note, print_json
 from ascender.train.settings import Settings
 
 app = typer.Typer()
@@ -22,9 +22,7 @@ app = typer.Typer()
 
 def train(
     out: Annotated[Path, typer.Option(help="Folder of the run; one run per folder.")],
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Local copies of data, laid out as docs/tasks.md says.")
-    ] = None,
+    data_dir: DataDir = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in OUT.")] = False,
     size: Annotated[str | None, typer.Option(help="Preset: tiny, small, medium or large.")] = None,
     save_every: Annotated[
