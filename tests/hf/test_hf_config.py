@@ -18,7 +18,7 @@ from support.hf_cases import HEADS, D, V, config
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"hidden_size": 0}, "hidden_size = 0; expected an int of at least 1"),
+        ({"hidden_size": 0}, "hidden_size = 0; expected an int ≥ 1"),
         ({"num_attention_heads": 5}, "num_attention_heads = 5; expected a divisor of hidden_size"),
         ({"num_key_value_heads": 3}, "num_key_value_heads = 3; expected a divisor of num_att"),
         ({"num_hidden_layers": "two"}, "num_hidden_layers = 'two'"),
@@ -27,8 +27,8 @@ from support.hf_cases import HEADS, D, V, config
         ({"dropout": 1.0}, r"dropout = 1.0; expected a number in \[0, 1\)"),
         ({"norm_eps": -1.0}, "norm_eps = -1"),
         ({"sep_loss": -0.1}, "sep_loss = -0.1"),
-        ({"lam": {"sep": 2.0}}, r"lam\['sep'\] = 2.0"),
-        ({"lam": {"seperation": 1.0}}, r"lam\['seperation'\]"),
+        ({"lam": {"sep": 2.0}}, r"lam_sep = 2.0"),
+        ({"lam": {"seperation": 1.0}}, r"unknown rule 'seperation'"),
         ({"share_neighbours": 0}, "share_neighbours = 0"),
         ({"plain_layers": [2]}, "plain_layers has 2; expected ints from 0 to 1"),
         ({"plain_layers": [0], "share_neighbours": 2}, "expected one of the two"),

@@ -17,6 +17,7 @@ from typing import Any
 
 from torch import nn
 
+from ascender.common.validate import check_int, check_number, lookup
 from ascender.core.rules import RULES
 
 SHAPES = ("constant", "linear", "cosine")
@@ -38,8 +39,7 @@ class Ramp:
     to: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.shape not in SHAPES:
-            raise ValueError(f"unknown shape {self.shape!r}; expected one of {', '.join(SHAPES)}")
+        lookup("shape", self.shape, dict.fromkeys(SHAPES))
         for name in ("start", "length"):
             t = getattr(self, name)
             if isinstance(t, bool) or not isinstance(t, int | float):
@@ -51,7 +51,8 @@ class Ramp:
 
     def at(self, step: int, total: int) -> float:
         """The number at a step of `total`."""
-        _check_step(step, total)
+        check_int("total", total, 1)
+        check_int("step", step, 0)
         start, length = (_steps(t, total) for t in (self.start, self.length))
         if step < start:
             return 0.0
@@ -64,13 +65,6 @@ class Ramp:
 def _steps(t: float, total: int) -> float:
     """An int is steps; a float a fraction of them, without the rounding of 0.07 · 100."""
     return t if isinstance(t, int) else round(t * total, 6)
-
-
-def _check_step(step: int, total: int) -> None:
-    if total < 1:
-        raise ValueError(f"total = {total}; expected at least 1 step")
-    if step < 0:
-        raise ValueError(f"step = {step}; expected a step ≥ 0")
 
 
 SHORT = Ramp(0.0, 0.02)
@@ -156,7 +150,6 @@ class Adaptive:
         self.best = float(loss)
 
     def lam(self, step: int, total: int) -> dict[str, float]:
-        """λ_align, λ_sep and λ_coh at a step of `total`."""
         lam = self.schedule.lam(step, total)
         return {**lam, "sep": min(lam["sep"], self.rise * self.rises)}
 
@@ -196,13 +189,16 @@ def get_lam(model: nn.Module) -> dict[str, float]:
     return {} if layer is None else {rule: getattr(layer, f"lam_{rule}") for rule in RULES}
 
 
-def set_lam(model: nn.Module, lam: Mapping[str, float]) -> dict[str, float]:
-    """Give every layer that has λ's these. A model without any is left as it is."""
+def check_lam(lam: Mapping[str, float]) -> None:
     for rule, value in lam.items():
-        if rule not in RULES:
-            raise ValueError(f"unknown rule {rule!r}; expected one of {', '.join(RULES)}")
+        lookup("rule", rule, dict.fromkeys(RULES))
         if not 0 <= value <= 1:
             raise ValueError(f"lam_{rule} = {value!r}; expected a number in [0, 1]")
+
+
+def set_lam(model: nn.Module, lam: Mapping[str, float]) -> dict[str, float]:
+    """Give every layer that has λ's these. A model without any is left as it is."""
+    check_lam(lam)
     for layer in model.modules():
         for rule, value in lam.items():
             if hasattr(layer, f"lam_{rule}"):
@@ -227,8 +223,7 @@ class LossWeights:
 
     def __post_init__(self) -> None:
         for rule in RULES:
-            if not 0 <= getattr(self, rule) < math.inf:
-                raise ValueError(f"{rule} = {getattr(self, rule)!r}; expected a number ≥ 0")
+            check_number(rule, getattr(self, rule), "a number ≥ 0", 0)
 
     def at(self, step: int, total: int) -> LossWeights:
         """The weights at a step of `total`."""

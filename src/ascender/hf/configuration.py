@@ -9,10 +9,9 @@ from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
 from ascender.common.user_code import import_code, is_code
-from ascender.common.validate import lookup, nearest
+from ascender.common.validate import check_int, check_number, lookup, nearest
 from ascender.core.normalizers import NORMALIZERS, Normalizer, normalizer
-from ascender.core.rules import RULES
-from ascender.core.schedule import LossWeights
+from ascender.core.schedule import LossWeights, check_lam
 from ascender.nn.baselines import ATTENTIONS, attention, attention_kind, options_of
 from ascender.nn.positions import POSITIONS, Position, position
 from ascender.nn.slot import Attention
@@ -83,17 +82,15 @@ class AscenderConfig(PreTrainedConfig):
     decoder_start_token_id: int | None = None
 
     def __post_init__(self, **kwargs: Any) -> None:
-        own = [name for name in type(self).__annotations__ if name not in ("model_type",)]
         for name in kwargs:
-            if name not in THEIRS and (near := nearest(name, own)):
+            if name not in THEIRS and (near := nearest(name, type(self).__annotations__)):
                 raise ValueError(f"unknown field {name!r}{near}")
         if self.num_key_value_heads is None:
             self.num_key_value_heads = self.num_attention_heads
         if self.num_decoder_layers is None:
             self.num_decoder_layers = self.num_hidden_layers
-        if self.intermediate_size is None and isinstance(
-            self.hidden_size, int
-        ):  # 8/3, as gated layers have it, in steps of 16
+        if self.intermediate_size is None and isinstance(self.hidden_size, int):
+            # 8/3, as gated layers have it, in steps of 16
             self.intermediate_size = -(-8 * self.hidden_size // 48) * 16
         for name in ("attention_options", "position_options", "normalizer_options"):
             setattr(self, name, dict(getattr(self, name) or {}))
@@ -106,24 +103,13 @@ class AscenderConfig(PreTrainedConfig):
             "num_attention_heads", "num_key_value_heads", "intermediate_size",
             "max_position_embeddings", "share_neighbours",
         ):  # fmt: skip
-            size = getattr(self, name)
-            if not isinstance(size, int) or size < 1:
-                raise ValueError(f"{name} = {size!r}; expected an int of at least 1")
+            check_int(name, getattr(self, name), 1)
         for name in ("align_loss", "sep_loss", "coh_loss", "initializer_range", "norm_eps"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < float("inf"):
-                raise ValueError(f"{name} = {value!r}; expected a number ≥ 0")
+            check_number(name, getattr(self, name), "a number ≥ 0", 0)
         for name in ("dropout", "label_smoothing"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < 1:
-                raise ValueError(f"{name} = {value!r}; expected a number in [0, 1)")
-        if not isinstance(self.vector_size, int) or self.vector_size < 0:
-            raise ValueError(f"vector_size = {self.vector_size!r}; expected an int ≥ 0")
-        for rule, value in (self.lam or {}).items():
-            if rule not in RULES or not 0 <= value <= 1:
-                raise ValueError(
-                    f"lam[{rule!r}] = {value!r}; expected numbers in [0, 1] for {', '.join(RULES)}"
-                )
+            check_number(name, getattr(self, name), "a number in [0, 1)", 0, 1)
+        check_int("vector_size", self.vector_size, 0)
+        check_lam(self.lam or {})
         for name, whole in (
             ("num_attention_heads", "hidden_size"), ("num_key_value_heads", "num_attention_heads"),
         ):  # fmt: skip
@@ -160,8 +146,10 @@ class AscenderConfig(PreTrainedConfig):
                 f"{self.plain_layers}, which find no neighbours; expected one of the two"
             )
         if self.plain_layers and self.attention == "matched":
-            raise ValueError("plain_layers with matched attention, whose heads are wider; expected "
-                             "another attention")  # fmt: skip
+            raise ValueError(
+                "plain_layers with matched attention, whose heads are wider; expected another "
+                "attention"
+            )
 
     @classmethod
     def preset(cls, size: str, **fields: Any) -> AscenderConfig:
@@ -186,15 +174,15 @@ class AscenderConfig(PreTrainedConfig):
         """The attention of a layer, or (None) of one that is not plain. An absolute position is
         added once, at the bottom of the stack, so the layers have none of it. What is drawn at
         random (Performer, BigBird, the shuffled control) is drawn anew for every layer."""
-        name, options = self.attention, dict(self.attention_options or {})
-        if layer in (self.plain_layers or []) and not cross:
-            known = [o for o in options_of(attention_kind("vanilla")) if o != "backend"]
-            name, options = "vanilla", {o: v for o, v in options.items() if o in known}
+        name, options, without = self.attention, dict(self.attention_options or {}), ()
         if cross:
             name = self.cross_attention or (name if attention_kind(name).crosses else "vanilla")
-            known = [o for o in options_of(attention_kind(name)) if o not in ("window", "n_global")]
+            where, without = None, ("window", "n_global")
+        elif layer in (self.plain_layers or []):
+            name, without = "vanilla", ("backend",)
+        if without:
+            known = set(options_of(attention_kind(name))).difference(without)
             options = {option: value for option, value in options.items() if option in known}
-            where = None
         if "seed" in options_of(attention_kind(name)):
             options["seed"] = options.get("seed", 0) + (layer or 0)
         return attention(
