@@ -177,29 +177,33 @@ class Flock:
     def of_heads(self, heads: Sequence[int], derived: dict[str, Any] | None = None) -> Flock:
         """Some of the heads, one of them as views. Fields that are the same tensor stay the same
         tensor: if τ_sep is τ_coh, one pass serves both."""
+        other = self.other
+        if isinstance(other, LowRank):
+            other = LowRank(to_4d(other.left), to_4d(other.right))
+        elif other is not None:
+            other = to_4d(other)
         known: dict[int, Tensor] = {}
 
         def cut(t: Any, axis: int = 1) -> Any:
             """What the heads share stays whole."""
             if isinstance(t, LowRank):
-                return LowRank(cut(to_4d(t.left)), cut(to_4d(t.right)))
+                return LowRank(cut(t.left), cut(t.right))
             if not isinstance(t, Tensor) or t.ndim <= axis or t.shape[axis] == 1:
                 return t
             if id(t) not in known:
-                one = len(heads) == 1
                 index = torch.tensor(heads, device=t.device)
+                one = len(heads) == 1
                 known[id(t)] = t.narrow(axis, heads[0], 1) if one else t.index_select(axis, index)
             return known[id(t)]
 
         mine = {n: cut(getattr(self, n)) for n in (*OF_QUERIES, *OF_KEYS, "neighbours")}
         numbers = {name: cut(getattr(self.rules, name), 0) for name in NUMBERS}
-        sizes, other = self.rules.sizes(), self.other
+        sizes = self.rules.sizes()
         if len(sizes) > 1:
             numbers["k"] = [sizes[h] for h in heads]
         return replace(
             self, **mine, rules=replace(self.rules, **numbers), key_norm=cut(self.key_norm, 0),
-            vis=replace(self.vis, mask=cut(self.vis.mask)), derived=derived,
-            other=cut(to_4d(other) if isinstance(other, Tensor) else other),
+            vis=replace(self.vis, mask=cut(self.vis.mask)), other=cut(other), derived=derived,
         )  # fmt: skip
 
     def weights(self, total: Float[Tensor, "B H N M"]) -> Float[Tensor, "B H N M"]:

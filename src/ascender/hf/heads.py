@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any
 
@@ -14,7 +15,7 @@ from transformers import GenerationMixin
 from transformers.generation import GenerationMode
 from transformers.utils.generic import can_return_tuple
 
-from ascender.core.losses import collect
+from ascender.core.losses import Collector, LossWeights, collect
 from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
 from ascender.hf.modeling import AscenderModel, AscenderOutput, AscenderPreTrainedModel
@@ -71,50 +72,56 @@ def decodes(model: Any) -> bool:
     return all(m.decodes for m in model.modules() if isinstance(m, Attention))
 
 
-class _Head(AscenderPreTrainedModel):
+class Losing(AscenderPreTrainedModel):
+    """A model with a loss: the task's, and the auxiliary losses while labels are given."""
+
+    def __init__(self, config: AscenderConfig) -> None:
+        super().__init__(config)
+        self.loss_weights = config.loss_weights()
+
+    def collect(self, labels: Tensor | None) -> AbstractContextManager[Collector]:
+        """The auxiliary losses of what runs inside, where there is a loss to add them to."""
+        return collect(self, LossWeights() if labels is None else self.loss_weights)
+
+    def add_losses(
+        self, loss: Tensor, auxiliary: Collector, labels: Tensor, items: Tensor | int | None
+    ) -> Tensor:
+        """(task loss + auxiliary losses) · share."""
+        if auxiliary.weights:
+            loss = loss + auxiliary.total().to(loss.dtype)
+        return loss * share(labels, items)
+
+
+class _Head(Losing):
     """A model and a linear map of its hidden states."""
 
     causal = False
 
     def __init__(self, config: AscenderConfig) -> None:
-        if config.is_decoder != self.causal:  # the caller's config stays as it is
-            config = copy(config)
-            config.is_decoder = self.causal
-        super().__init__(config)
-        self.loss_weights = config.loss_weights()
-        self.model = AscenderModel(config)
-
-    def run(
-        self, labels: Tensor | None, inputs: dict[str, Any]
-    ) -> tuple[AscenderOutput, Tensor | None]:
-        """The model's outputs, and the auxiliary losses where there is a loss to add them to."""
-        if labels is None or not self.loss_weights:
-            return self.model(**inputs, return_dict=True), None
-        with collect(self.model, self.loss_weights) as auxiliary:
-            outputs = self.model(**inputs, return_dict=True)
-        return outputs, auxiliary.total()
+        super().__init__(with_fields(config, is_decoder=self.causal))
+        self.model = AscenderModel(self.config)
 
 
-def finish(
-    outputs: AscenderOutput, logits: Tensor, loss: Tensor | None, auxiliary: Tensor | None,
-    share: Tensor | float = 1.0,
-) -> AscenderOutput:  # fmt: skip
-    """loss = (task loss + auxiliary losses) · share."""
-    if loss is not None and auxiliary is not None:
-        loss = loss + auxiliary.to(loss.dtype)
-    return AscenderOutput(
-        loss=None if loss is None else loss * share, logits=logits,
-        past_key_values=outputs.past_key_values, hidden_states=outputs.hidden_states,
-        attentions=outputs.attentions, parts=outputs.parts,
-    )  # fmt: skip
+def with_fields(config: AscenderConfig, **fields: Any) -> AscenderConfig:
+    """A copy with these fields; the caller's config stays as it is."""
+    changed = {name: value for name, value in fields.items() if getattr(config, name) != value}
+    if changed:
+        config = copy(config)
+        for name, value in changed.items():
+            setattr(config, name, value)
+    return config
 
 
-def share(labels: Tensor | None, items: Tensor | int | None) -> Tensor | float:
+def with_logits(outputs: AscenderOutput, logits: Tensor, loss: Tensor | None) -> AscenderOutput:
+    """A head's output from its model's."""
+    rest = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
+    return AscenderOutput(loss=loss, logits=logits, **rest)
+
+
+def share(labels: Tensor, items: Tensor | int | None) -> Tensor | float:
     """The fraction of a step's labels that are in this call (1 where the trainer does not pass
     their number), so that the sum over accumulated batches is the mean over the step."""
-    if labels is None or items is None:
-        return 1.0
-    return (labels != IGNORED).sum() / items
+    return 1.0 if items is None else (labels != IGNORED).sum() / items
 
 
 def cross_entropy(
@@ -129,16 +136,19 @@ def cross_entropy(
     return total / (labels != IGNORED).sum().clamp_min(1)
 
 
-class AscenderForCausalLM(_Head, Generates, GenerationMixin):
-    """Predicts the next token."""
-
-    causal = True
+class _LanguageModel(_Head):
     _tied_weights_keys = {"lm_head.weight": "model.embed_tokens.weight"}
 
     def __init__(self, config: AscenderConfig) -> None:
         super().__init__(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
+
+
+class AscenderForCausalLM(_LanguageModel, Generates, GenerationMixin):
+    """Predicts the next token."""
+
+    causal = True
 
     def new_cache(self) -> AscenderCache:
         """An empty cache, to generate in several calls."""
@@ -162,20 +172,21 @@ class AscenderForCausalLM(_Head, Generates, GenerationMixin):
         """`labels`: the tokens themselves, −100 to ignore one; they are shifted here."""
         if labels is not None and use_cache is None:
             use_cache = False
-        outputs, auxiliary = self.run(labels, {
-            "input_ids": input_ids, "attention_mask": attention_mask, "use_cache": use_cache,
-            "position_ids": position_ids, "past_key_values": past_key_values,
-            "inputs_embeds": inputs_embeds, "neighbours": neighbours, **inputs,
-        })  # fmt: skip
+        with self.collect(labels) as auxiliary:
+            outputs = self.model(
+                input_ids, attention_mask, position_ids, past_key_values, inputs_embeds, use_cache,
+                neighbours=neighbours, **{**inputs, "return_dict": True},
+            )  # fmt: skip
         keep = logits_to_keep
         kept = slice(-keep, None) if isinstance(keep, int) and keep else keep
         states = outputs.last_hidden_state
         logits = self.lm_head(states if isinstance(kept, int) else states[:, kept])
-        if labels is None:
-            return finish(outputs, logits, None, None)
-        later = labels[:, 1:]
-        loss = cross_entropy(logits[:, :-1], later, self.smoothing)
-        return finish(outputs, logits, loss, auxiliary, share(later, num_items_in_batch))
+        loss = None
+        if labels is not None:
+            later = labels[:, 1:]
+            loss = cross_entropy(logits[:, :-1], later, self.smoothing)
+            loss = self.add_losses(loss, auxiliary, later, num_items_in_batch)
+        return with_logits(outputs, logits, loss)
 
 
 class _EncoderHead(_Head):
@@ -194,14 +205,16 @@ class _EncoderHead(_Head):
         **inputs: Any,
     ) -> AscenderOutput:
         """`labels`: as `task_loss` describes them."""
-        outputs, auxiliary = self.run(labels, {
-            "input_ids": input_ids, "attention_mask": attention_mask,
-            "position_ids": position_ids, "inputs_embeds": inputs_embeds,
-            "neighbours": neighbours, **inputs,
-        })  # fmt: skip
-        logits = self.logits(outputs.last_hidden_state, attention_mask)
-        loss = None if labels is None else self.task_loss(logits, labels)
-        return finish(outputs, logits, loss, auxiliary, share(labels, num_items_in_batch))
+        with self.collect(labels) as auxiliary:
+            outputs = self.model(
+                input_ids, attention_mask, position_ids, inputs_embeds=inputs_embeds,
+                neighbours=neighbours, **{**inputs, "return_dict": True},
+            )  # fmt: skip
+        logits, loss = self.logits(outputs.last_hidden_state, attention_mask), None
+        if labels is not None:
+            loss = self.task_loss(logits, labels)
+            loss = self.add_losses(loss, auxiliary, labels, num_items_in_batch)
+        return with_logits(outputs, logits, loss)
 
     def logits(self, states: Float[Tensor, "B N dim"], mask: Tensor | None) -> Tensor:
         """One row of logits per token, or per sequence."""
@@ -212,15 +225,8 @@ class _EncoderHead(_Head):
         return cross_entropy(logits, labels, self.smoothing)
 
 
-class AscenderForMaskedLM(_EncoderHead):
+class AscenderForMaskedLM(_LanguageModel, _EncoderHead):
     """Predicts the tokens behind the masks; labels are −100 everywhere else."""
-
-    _tied_weights_keys = {"lm_head.weight": "model.embed_tokens.weight"}
-
-    def __init__(self, config: AscenderConfig) -> None:
-        super().__init__(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
-        self.post_init()
 
     def logits(self, states: Float[Tensor, "B N dim"], mask: Tensor | None) -> Tensor:
         return self.lm_head(states)

@@ -229,8 +229,16 @@ class AscenderModel(AscenderPreTrainedModel):
             output_hidden_states
         )  # fmt: skip
         asked = bool(output_parts or weights)
-        outputs = self._stack(x, encoder_hidden_states, how, caches, neighbours, asked)
-        return _chosen(outputs, bool(states), bool(weights), output_parts)
+        every, extras = self._stack(x, encoder_hidden_states, how, caches, neighbours, asked)
+        own = tuple(extra["parts"] for extra in extras if asked)
+        cross = tuple(extra["cross_parts"] for extra in extras if extra.get("cross_parts")) or None
+        return AscenderOutput(
+            last_hidden_state=every[-1], past_key_values=caches,
+            hidden_states=tuple(every) if states else None,
+            attentions=tuple(p.weights for p in own) if weights else None,
+            cross_attentions=tuple(p.weights for p in cross) if weights and cross else None,
+            parts=own if output_parts else None, cross_parts=cross if output_parts else None,
+        )  # fmt: skip
 
     def _entered(
         self, ids: Tensor | None, embeds: Tensor | None, vectors: Tensor | None
@@ -289,7 +297,8 @@ class AscenderModel(AscenderPreTrainedModel):
     def _stack(
         self, x: Tensor, context: Tensor | None, how: dict[str, Any],
         caches: AscenderCache | None, neighbours: Tensor | None, parts: bool,
-    ) -> AscenderOutput:  # fmt: skip
+    ) -> tuple[list[Tensor], list[dict[str, Any]]]:  # fmt: skip
+        """(the states before the first layer and after every one, what each layer was asked for)"""
         states, extras, near = [x], [], neighbours
         share = self.config.share_neighbours
         for i, block in enumerate(self.layers):
@@ -303,12 +312,8 @@ class AscenderModel(AscenderPreTrainedModel):
             near = more.get("near", near)
             states.append(x)
             extras.append(more)
-        states[-1] = x = self.norm(x)
-        return AscenderOutput(
-            last_hidden_state=x, past_key_values=caches, hidden_states=tuple(states),
-            parts=tuple(each["parts"] for each in extras if parts),
-            cross_parts=tuple(each["cross_parts"] for each in extras if each.get("cross_parts")),
-        )  # fmt: skip
+        states[-1] = self.norm(x)
+        return states, extras
 
 
 def check_mask(name: str, mask: Tensor | None, x: Tensor | None, cached: int = 0) -> None:
@@ -327,18 +332,6 @@ def refuse_near_misses(inputs: dict[str, Any], model: type[nn.Module]) -> None:
     for name in inputs:
         if name not in UNUSED and (near := nearest(name, known)):
             raise TypeError(f"unknown input {name!r}{near}")
-
-
-def _chosen(outputs: AscenderOutput, states: bool, weights: bool, parts: bool) -> AscenderOutput:
-    """What was asked for."""
-    own, cross = outputs.parts or (), outputs.cross_parts or ()
-    return AscenderOutput(
-        last_hidden_state=outputs.last_hidden_state, past_key_values=outputs.past_key_values,
-        hidden_states=outputs.hidden_states if states else None,
-        attentions=tuple(p.weights for p in own) if weights else None,
-        cross_attentions=tuple(p.weights for p in cross) or None if weights else None,
-        parts=own if parts else None, cross_parts=cross or None if parts else None,
-    )  # fmt: skip
 
 
 def _anchored(attention: Attention) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, no_type_check
 
@@ -14,13 +13,10 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils.generic import can_return_tuple
 
 from ascender.core.combine import Parts
-from ascender.core.losses import LossWeights, collect
 from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
-from ascender.hf.heads import Generates, cross_entropy, share
-from ascender.hf.modeling import AscenderModel, AscenderPreTrainedModel, refuse_near_misses
-
-NONE = LossWeights()
+from ascender.hf.heads import Generates, Losing, cross_entropy, with_fields
+from ascender.hf.modeling import AscenderModel, refuse_near_misses
 
 
 @no_type_check  # transformers' fields are float32 by their types, bfloat16 in practice
@@ -33,7 +29,7 @@ class AscenderSeq2SeqOutput(Seq2SeqLMOutput):
     cross_parts: tuple[Parts, ...] | None = None
 
 
-class AscenderForConditionalGeneration(AscenderPreTrainedModel, Generates, GenerationMixin):
+class AscenderForConditionalGeneration(Losing, Generates, GenerationMixin):
     """One text from another; one table of embeddings for both sides and the output."""
 
     base_model_prefix = ""
@@ -44,11 +40,8 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, Generates, Gener
     }
 
     def __init__(self, config: AscenderConfig) -> None:
-        if not config.is_encoder_decoder:  # the caller's config stays as it is
-            config = copy(config)
-            config.is_encoder_decoder = True
+        config = with_fields(config, is_encoder_decoder=True)
         super().__init__(config)
-        self.loss_weights = config.loss_weights()
         self.encoder = AscenderModel(config, decoder=False)
         self.decoder = AscenderModel(config, decoder=True)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
@@ -108,8 +101,7 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, Generates, Gener
             use_cache = False if use_cache is None else use_cache
             if decoder_input_ids is None and decoder_inputs_embeds is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        weights = self.loss_weights if labels is not None else NONE
-        with collect(self, weights) as auxiliary:
+        with self.collect(labels) as auxiliary:
             if encoder_outputs is None:
                 encoder_outputs = self.encoder(
                     input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds,
@@ -125,9 +117,7 @@ class AscenderForConditionalGeneration(AscenderPreTrainedModel, Generates, Gener
         logits, loss = self.lm_head(outputs.last_hidden_state), None
         if labels is not None:
             loss = cross_entropy(logits, labels, self.smoothing)
-            loss = (loss + auxiliary.total() if weights else loss) * share(
-                labels, num_items_in_batch
-            )
+            loss = self.add_losses(loss, auxiliary, labels, num_items_in_batch)
         return AscenderSeq2SeqOutput(
             loss=loss, logits=logits, past_key_values=outputs.past_key_values,
             decoder_hidden_states=outputs.hidden_states, decoder_attentions=outputs.attentions,
