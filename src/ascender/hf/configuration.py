@@ -174,7 +174,8 @@ class AscenderConfig(PreTrainedConfig):
         """The attention of a layer, or (None) of one that is not plain. An absolute position is
         added once, at the bottom of the stack, so the layers have none of it. What is drawn at
         random (Performer, BigBird, the shuffled control) is drawn anew for every layer."""
-        name, options, without = self.attention, dict(self.attention_options or {}), ()
+        name, options = self.attention, dict(self.attention_options or {})
+        without: tuple[str, ...] = ()
         if cross:
             name = self.cross_attention or (name if attention_kind(name).crosses else "vanilla")
             where, without = None, ("window", "n_global")
