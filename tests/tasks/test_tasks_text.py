@@ -8,11 +8,10 @@ from ascender.hf import AscenderConfig, AscenderForSequenceClassification
 from ascender.hf.tokens import bytes_tokenizer
 from ascender.tasks import TASKS, task
 from ascender.tasks.base import Batch
-from ascender.tasks.glue import SUBSETS as GLUE
+from ascender.tasks.glue import GLUE, SUPERGLUE
 from ascender.tasks.metrics import more
 from ascender.tasks.pylib import Pylib, sources, split_of
 from ascender.tasks.rows import carved
-from ascender.tasks.superglue import SUBSETS as SUPERGLUE
 from ascender.tasks.text import Coder, joined, kept
 from support.text_cases import TINY, put
 

@@ -97,13 +97,14 @@ def tasks(
     as_json: Json = False,
 ) -> None:
     """List the tasks; with a name, describe one and print an example."""
-    from ascender.tasks import ABOUT, TASKS, kind_of
+    from ascender.tasks import TASKS, kind_of
 
     if name is None:
         kinds = {known: kind_of(known) for known in TASKS}
         heads = {known: kind.head for known, kind in kinds.items()}
         metrics = {known: kind.metric for known, kind in kinds.items()}
-        _print("tasks", kinds, as_json, ABOUT, head=heads, metric=metrics)
+        sentences = {known: line for known, (_, line, _) in TASKS.items()}
+        _print("tasks", kinds, as_json, sentences, head=heads, metric=metrics)
         return
     from ascender.train import Run
 

@@ -1,9 +1,9 @@
-"""Errors that teach: an unknown name with the nearest one, a value of the wrong kind with what was
-expected. Registries are literal dicts."""
+"""Checks of arguments: errors name the value, what was expected and the nearest known name."""
 
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import math
 from collections.abc import Collection, Iterable, Mapping
 from numbers import Integral, Real
@@ -40,6 +40,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """' (did you mean …?)', or nothing where no name is near."""
     near = difflib.get_close_matches(str(name), list(known), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def need(module: str, extra: str, also: str = "") -> None:
+    """ModuleNotFoundError with the `pip install` that brings a missing package. `also`: another way
+    to proceed."""
+    if importlib.util.find_spec(module) is None:
+        raise ModuleNotFoundError(
+            f'{module} is not installed; expected: pip install "ascender-attention[{extra}]"{also}',
+            name=module,
+        )
 
 
 def check_int(name: str, value: Any, least: int, also: str = "") -> None:

@@ -26,6 +26,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ascender.common.validate import need
 from ascender.insight.capture import Layer, capture
 
 SOURCES = ("z", "neighbours", "attention", "states")
@@ -119,12 +120,9 @@ def as_now(grouping: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]
 
 def kmeans(x: Float[np.ndarray, "N f"], k: int, seed: int = 0) -> Int[np.ndarray, "N"]:
     """The best of five starts."""
-    try:
-        from sklearn.cluster import KMeans
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            'grouping needs scikit-learn; expected: pip install "ascender-attention[tasks]"'
-        ) from None
+    need("sklearn", "tasks")
+    from sklearn.cluster import KMeans
+
     k = min(k, len(np.unique(x.round(9), axis=0)))
     return KMeans(k, n_init=STARTS, random_state=seed).fit_predict(x).astype(np.int64)
 

@@ -24,6 +24,7 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float, Int
 
+from ascender.common.validate import need
 from ascender.core.rules import RULES
 
 DRAWS = 1000
@@ -63,12 +64,9 @@ def vectors(
 
 def match(a: Float[np.ndarray, "H f"], b: Float[np.ndarray, "H f"]) -> Int[np.ndarray, "H"]:
     """π: head π(i) of b is head i of a."""
-    try:
-        from scipy.optimize import linear_sum_assignment
-    except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError(
-            f'matching heads needs {missing.name}; expected: pip install "ascender-attention[lab]"'
-        ) from None
+    need("scipy", "lab")
+    from scipy.optimize import linear_sum_assignment
+
     return linear_sum_assignment(((a[:, None] - b[None]) ** 2).sum(-1))[1]
 
 
@@ -168,13 +166,10 @@ def named(moved: Float[np.ndarray, "3"]) -> str:
 
 
 def _clustered(heads: np.ndarray, seed: int) -> tuple[np.ndarray, float | None]:
-    try:
-        from sklearn.cluster import KMeans
-        from sklearn.metrics import silhouette_score
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            'roles need scikit-learn; expected: pip install "ascender-attention[tasks]"'
-        ) from None
+    need("sklearn", "tasks")
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import silhouette_score
+
     one = np.zeros(len(heads), dtype=np.int64)
     best: tuple[float, np.ndarray] = (STRUCTURE, one)
     distinct = len(np.unique(heads.round(9), axis=0))

@@ -38,6 +38,13 @@ class Batch:
     labels: Shaped[Tensor, "B ..."]
     level: Int[Tensor, "B"]
 
+    @classmethod
+    def of(cls, labels: np.ndarray, level: np.ndarray | None = None, **inputs: np.ndarray) -> Batch:
+        """From arrays; without levels all are 0."""
+        level = np.zeros(len(labels), dtype=np.int64) if level is None else level
+        tensors = {name: torch.from_numpy(x) for name, x in inputs.items()}
+        return cls(tensors, torch.from_numpy(labels), torch.from_numpy(level))
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -207,6 +214,11 @@ class Drawn(Task):
     test have streams of their own."""
 
     examples: ClassVar[int] = 1000  # of validation and of test
+
+    @property
+    def chance(self) -> float:
+        """Labels are uniform, where a task does not say otherwise."""
+        return 1 / self.num_labels
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, n: int) -> Batch:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
 from ascender.tasks.base import IGNORED, Batch, Display, Drawn
 
@@ -57,8 +56,7 @@ class CopyNoise(Drawn):
         ids[row, place[row, s]] = symbol[row, s]
         ids[:, self.noise] = GO
         ids[row, self.noise + 1 + s] = labels[row, self.noise + 1 + s] = symbol[row, s]
-        return Batch({"input_ids": torch.from_numpy(ids)}, torch.from_numpy(labels),
-                     torch.from_numpy(level))  # fmt: skip
+        return Batch.of(labels, level, input_ids=ids)
 
     @property
     def chance(self) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
+from ascender.common.validate import need
 from ascender.core.neighbours import grid
 from ascender.tasks.base import Batch, Display, Stored, commonest
 
@@ -16,13 +16,10 @@ SHADES = " .:-=+*#%@"
 
 def load_digits() -> tuple[np.ndarray, np.ndarray]:
     """scikit-learn's 1797 real images of 8 × 8 with 17 shades, and which digit each is."""
-    try:
-        from sklearn.datasets import load_digits as load
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            'digits needs scikit-learn; expected: pip install "ascender-attention[tasks]"'
-        ) from None
-    digits = load()
+    need("sklearn", "tasks")
+    from sklearn import datasets
+
+    digits = datasets.load_digits()
     return digits.images.astype(np.int64), digits.target.astype(np.int64)
 
 
@@ -69,8 +66,7 @@ class Digits(Stored):
 
     def collate(self, split: str, which: np.ndarray) -> Batch:
         at = self.where[split][which]
-        ids, labels = torch.from_numpy(self.images[at]), torch.from_numpy(self.digits[at])
-        return Batch({"input_ids": ids}, labels, torch.zeros(len(at), dtype=torch.long))
+        return Batch.of(self.digits[at], input_ids=self.images[at])
 
     def display(self, one: Batch) -> Display:
         image = one.inputs["input_ids"][0].numpy() / 16

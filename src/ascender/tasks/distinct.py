@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
 from ascender.tasks.base import Batch, Display, Drawn
 
@@ -50,15 +49,10 @@ class Distinct(Drawn):
         x = np.take_along_axis(p, a[..., None], 1)
         x += self.noise * rng.standard_normal(x.shape, dtype=np.float32)
         level = (c - 1) * len(self.levels) // most
-        return Batch({"vectors": torch.from_numpy(x)}, torch.from_numpy(c - 1),
-                     torch.from_numpy(level))  # fmt: skip
+        return Batch.of(c - 1, level, vectors=x)
 
     def display(self, one: Batch) -> Display:
         return Display(classes=[str(c + 1) for c in range(self.num_labels)])
-
-    @property
-    def chance(self) -> float:
-        return 1 / self.num_labels
 
     def example(self) -> str:
         one = self.draw(np.random.default_rng(0), 1)

@@ -108,8 +108,7 @@ class FewShotDigits(Drawn):
         labels[:, -1] = name
         apart = ((self.images[named] - self.images[query][:, None]) ** 2).sum(-1)
         level = (apart.argmin(-1) != name).astype(np.int64)
-        inputs = {"vectors": torch.from_numpy(x), "input_ids": torch.from_numpy(ids)}
-        return Batch(inputs, torch.from_numpy(labels), torch.from_numpy(level))
+        return Batch.of(labels, level, vectors=x, input_ids=ids)
 
     def clusters(self, batch: Batch) -> Int[Tensor, "B N"]:
         """Which digit every image shows, the query's too."""
@@ -126,10 +125,6 @@ class FewShotDigits(Drawn):
             groups=self.clusters(one)[0].tolist(), group_names=[str(d) for d in range(TEN)],
             images=images,
         )  # fmt: skip
-
-    @property
-    def chance(self) -> float:
-        return 1 / self.ways
 
     def example(self) -> str:
         one = self.draw(np.random.default_rng(0), 1)

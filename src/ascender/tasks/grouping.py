@@ -66,10 +66,8 @@ class Grouping(Drawn):
         x = np.take_along_axis(p, a[..., None], 1)
         x += self.noise * rng.standard_normal(x.shape, dtype=np.float32)
         named = np.take_along_axis(np.argsort(rng.random((n, most))), a, 1)
-        inputs = {"vectors": torch.from_numpy(x),
-                  "input_ids": torch.from_numpy(np.where(carries, named + 1, 0))}  # fmt: skip
-        labels = np.where(carries, IGNORED, named)
-        return Batch(inputs, torch.from_numpy(labels), torch.from_numpy(self.level_of[c - 2]))
+        labels, ids = np.where(carries, IGNORED, named), np.where(carries, named + 1, 0)
+        return Batch.of(labels, self.level_of[c - 2], vectors=x, input_ids=ids)
 
     @staticmethod
     def clusters(batch: Batch) -> Int[Tensor, "B N"]:
@@ -89,10 +87,6 @@ class Grouping(Drawn):
     def called(cluster: int) -> str:
         """A, B, …, Z, then by number."""
         return chr(ord("A") + cluster) if cluster < 26 else str(cluster)
-
-    @property
-    def chance(self) -> float:
-        return 1 / self.num_labels
 
     def example(self) -> str:
         one = self.draw(np.random.default_rng(0), 1)

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Int, UInt8
 
-from ascender.common.validate import lookup
+from ascender.common.validate import lookup, need
 from ascender.core.neighbours import grid
 from ascender.tasks.base import Batch, Display, Stored, commonest
 
@@ -94,12 +93,9 @@ def _cifar(folder: Path, names: list[str]) -> Pictures:
 
 
 def _from_hub(source: ImageSource, split: str) -> Pictures:
-    try:
-        from datasets import load_dataset
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            f'{source.hub} needs datasets; expected: pip install "ascender-attention[tasks]"'
-        ) from None
+    need("datasets", "tasks")
+    from datasets import load_dataset
+
     try:
         rows = load_dataset(source.hub, split=split)
     except (OSError, ValueError) as error:
@@ -153,7 +149,7 @@ def drawn(grey: np.ndarray, width: int = 32) -> str:
 class Patches(Images):
     """What is in the picture? Patches of 4 × 4 pixels as tokens (7 × 7 of MNIST, 8 × 8 of
     CIFAR-10); a patch's neighbours are those beside it on the grid. Pixels are scaled to
-    [−1, 1]. Names: mnist, fashion-mnist, cifar10; files or the Hub. Floor: the commonest class.
+    [−1, 1]. Names: mnist, fashion-mnist, cifar10; files or the Hub. Chance: the commonest class.
 
     One of MNIST:
 
@@ -186,9 +182,7 @@ class Patches(Images):
         n, side, _, c = images.shape
         across, p = side // self.patch, self.patch
         x = images.reshape(n, across, p, across, p, c).swapaxes(2, 3).reshape(n, across**2, -1)
-        vectors = torch.from_numpy(x.astype(np.float32) / 127.5 - 1)
-        level = torch.zeros(n, dtype=torch.long)
-        return Batch({"vectors": vectors}, torch.from_numpy(labels), level)
+        return Batch.of(labels, vectors=x.astype(np.float32) / 127.5 - 1)
 
     def display(self, one: Batch) -> Display:
         p, across = self.patch, self.side // self.patch
@@ -201,7 +195,7 @@ class Patches(Images):
 class Pixels(Images):
     """What is in the picture, pixel by pixel? CIFAR-10 in 256 greys, 32 × 32 = 1024 tokens (the
     image task of Long Range Arena); a pixel's neighbours are those beside it. Files or the Hub.
-    Floor: the commonest class. Rows 10 to 22 of one:
+    Chance: the commonest class. Rows 10 to 22 of one:
 
         ====--=-=-.:.:-------+-::-------
         =====-::-:-+=+*+***+++=---------
@@ -224,8 +218,7 @@ class Pixels(Images):
         images, labels = (part[which] for part in self.parts[split])
         weights = np.array([0.299, 0.587, 0.114]) if images.shape[-1] == 3 else np.ones(1)
         grey = np.rint(images @ weights).astype(np.int64).reshape(len(images), -1)
-        level = torch.zeros(len(images), dtype=torch.long)
-        return Batch({"input_ids": torch.from_numpy(grey)}, torch.from_numpy(labels), level)
+        return Batch.of(labels, input_ids=grey)
 
     def display(self, one: Batch) -> Display:
         images = one.inputs["input_ids"][0].numpy()[:, None, None] / 255

@@ -183,9 +183,8 @@ class ListOps(Drawn):
         longest = int(tokens.max())
         mask = np.arange(longest) < tokens[:, None]
         level = np.digitize(tokens if self.slices == "length" else depth, self.borders)
-        inputs = {"input_ids": torch.from_numpy(ids[:, :longest].copy()),
-                  "attention_mask": torch.from_numpy(mask.astype(np.int64))}  # fmt: skip
-        return Batch(inputs, torch.from_numpy(value), torch.from_numpy(level))
+        ids = ids[:, :longest].copy()
+        return Batch.of(value, level, input_ids=ids, attention_mask=mask.astype(np.int64))
 
     def display(self, one: Batch) -> Display:
         return Display(tokens=[TOKENS[i] for i in one.inputs["input_ids"][0].tolist()])

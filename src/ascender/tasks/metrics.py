@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+from ascender.common.validate import need
 
 
 def more(names: Sequence[str], predicted: Sequence[Any], target: Sequence[Any]) -> dict[str, float]:
@@ -18,7 +19,7 @@ def more(names: Sequence[str], predicted: Sequence[Any], target: Sequence[Any]) 
 
 def _sklearn(name: str, **options: Any) -> Callable[[Any, Any], float]:
     def metric(target: Any, predicted: Any) -> float:
-        need("sklearn", "scikit-learn", "tasks")
+        need("sklearn", "tasks")
         from sklearn import metrics
 
         return float(getattr(metrics, name)(target, predicted, **options))
@@ -28,7 +29,7 @@ def _sklearn(name: str, **options: Any) -> Callable[[Any, Any], float]:
 
 def _correlation(name: str) -> Callable[[Any, Any], float]:
     def metric(target: Any, predicted: Any) -> float:
-        need("scipy", "scipy", "tasks")
+        need("scipy", "tasks")
         from scipy import stats
 
         constant = min(len(set(target)), len(set(predicted))) < 2
@@ -47,17 +48,9 @@ REPORTS: dict[str, Callable[[Any, Any], float]] = {
 }
 
 
-def need(module: str, package: str, extra: str) -> None:
-    """The module can be imported, or an error that says how to get it."""
-    if importlib.util.find_spec(module) is None:
-        raise ModuleNotFoundError(
-            f'{package} is not here; expected: pip install "ascender-attention[{extra}]"'
-        )
-
-
 def bleu(predicted: Sequence[str], target: Sequence[str]) -> float:
     """sacrebleu's corpus BLEU, 0 to 100."""
-    need("sacrebleu", "sacrebleu", "eval")
+    need("sacrebleu", "eval")
     import sacrebleu
 
     return float(sacrebleu.corpus_bleu(list(predicted), [list(target)]).score)
@@ -90,7 +83,7 @@ def chrf(target: str, predicted: str) -> float:
     >>> chrf("a cat", "a cat"), chrf("a cat", "dog")
     (1.0, 0.0)
     """
-    need("sacrebleu", "sacrebleu", "eval")
+    need("sacrebleu", "eval")
     import sacrebleu
 
     return float(sacrebleu.sentence_chrf(predicted, [target]).score) / 100

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
 from ascender.tasks.base import IGNORED, Batch, Display, Drawn
 
@@ -60,8 +59,7 @@ class Needle(Drawn):
         labels = np.full_like(ids, IGNORED)
         labels[:, -1] = ids[:, -1]
         level = slot[:, 0] * FIFTHS // slots
-        return Batch({"input_ids": torch.from_numpy(ids)}, torch.from_numpy(labels),
-                     torch.from_numpy(level))  # fmt: skip
+        return Batch.of(labels, level, input_ids=ids)
 
     @property
     def chance(self) -> float:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Int
 
 from ascender.core.neighbours import grid
@@ -145,8 +144,7 @@ class Pathfinder(Drawn):
         todo = np.arange(n)
         while len(todo):
             todo = self.attempt(rng, image, todo, np.array(self.contours)[level], label)
-        ids = torch.from_numpy(image.reshape(n, -1))
-        return Batch({"input_ids": ids}, torch.from_numpy(label), torch.from_numpy(level))
+        return Batch.of(label, level, input_ids=image.reshape(n, -1))
 
     def attempt(
         self, rng: np.random.Generator, image: Int[np.ndarray, "n side side"],
@@ -172,10 +170,6 @@ class Pathfinder(Drawn):
         return Display(
             classes=ANSWERS, images=image[:, None, None], grid=(self.side, self.side)
         )  # fmt: skip
-
-    @property
-    def chance(self) -> float:
-        return 0.5
 
     def example(self) -> str:
         one = self.draw(np.random.default_rng(0), 1)

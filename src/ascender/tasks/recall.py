@@ -7,7 +7,6 @@ from textwrap import fill
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
 from ascender.tasks.base import IGNORED, Batch, Display, Drawn
 
@@ -62,8 +61,7 @@ class Recall(Drawn):
         query = 2 * order[row, p]
         ids[row, query], ids[row, query + 1] = k[row, p], v[row, p]
         labels[row, query + 1] = v[row, p]
-        return Batch({"input_ids": torch.from_numpy(ids)}, torch.from_numpy(labels),
-                     torch.from_numpy(level))  # fmt: skip
+        return Batch.of(labels, level, input_ids=ids)
 
     def display(self, one: Batch) -> Display:
         names = [self.word(i) for i in range(self.vocab_size)]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ascender.common.files import json_rows, place
+from ascender.common.validate import need
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -60,13 +61,9 @@ def fetched(path: str, name: str | None, split: str) -> list[Row]:
     """From the Hub, or where `datasets` has it already."""
     what = f"{path}{f' ({name})' if name else ''}"
     instead = f"data_dir with {place(path, name) / f'{split}.jsonl'} in it, one JSON object a line"
-    try:
-        from datasets import load_dataset
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            f'{what} needs datasets; expected: pip install "ascender-attention[tasks]", or '
-            f"{instead}"
-        ) from None
+    need("datasets", "tasks", f", or {instead}")
+    from datasets import load_dataset
+
     try:
         if path in ZIPPED:
             files = f"zip://{name}/{split}.jsonl::hf://datasets/{path}/{name}.zip"

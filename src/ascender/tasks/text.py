@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ascender.common.validate import need
 from ascender.tasks.base import Batch, Display, Stored, commonest, padded
 from ascender.tasks.metrics import more
 from ascender.tasks.rows import parted
@@ -60,12 +61,9 @@ class Coder:
 
 
 def _tokenizer(name: str, texts: Callable[[], Iterable[str]]) -> Any:
-    try:
-        from ascender.hf.tokens import BYTES, bytes_tokenizer, train_tokenizer
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            'text needs transformers; expected: pip install "ascender-attention[tasks]"'
-        ) from None
+    need("transformers", "tasks")
+    from ascender.hf.tokens import BYTES, bytes_tokenizer, train_tokenizer
+
     if name == "bytes":
         return bytes_tokenizer()
     if name.startswith("bpe:"):

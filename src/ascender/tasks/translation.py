@@ -11,9 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 
+from ascender.common.validate import need
 from ascender.tasks.answers import replies
 from ascender.tasks.base import IGNORED, Batch, Graded, Stored, padded
-from ascender.tasks.metrics import chrf, more, need
+from ascender.tasks.metrics import chrf, more
 from ascender.tasks.rows import carved
 from ascender.tasks.text import LEVELS, Coder, level_of
 
@@ -49,7 +50,7 @@ class Translation(Stored):
             raise ValueError(f"length = {length}; expected at least 2 tokens")
         if graded < 1:
             raise ValueError(f"graded = {graded}; expected a number of examples from 1")
-        need("sacrebleu", "sacrebleu", "eval")
+        need("sacrebleu", "eval")
         if data_dir is None:
             raise FileNotFoundError(
                 "translation is not on the Hub; expected data_dir with translation/train.csv in "
