@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from ascender.cli import app
 from ascender.hf import AscenderForSequenceClassification
 from ascender.train import Run, RunFolderInUse, Stopped, checkpoint, loop, train
+from ascender.train.accelerator import least
 from ascender.train.health import LossMonitor, TrainingDiverged, culprit
 from ascender.train.loop import rate
-from ascender.train.memory_estimate import least
 
 SMALL = {"hidden": 24, "layers": 2, "heads": 3, "steps": 8, "batch": 6, "every": 3}
 CROWD = {"crowd": 11, "most": 5, "dim": 7}

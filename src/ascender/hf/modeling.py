@@ -78,11 +78,10 @@ class Block(GradientCheckpointingLayer):
         if where is not None:
             lend(self.attention, where)
         self.cross_norm = nn.RMSNorm(dim, eps=eps) if cross else None
-        self.cross = (
-            config.make_attention(None, cross=True, layer=layer + (config.num_decoder_layers or 0))
-            if cross
-            else None
-        )
+        self.cross = None
+        if cross:
+            layer += config.num_decoder_layers or 0
+            self.cross = config.make_attention(None, cross=True, layer=layer)
         self.mlp_norm = nn.RMSNorm(dim, eps=eps)
         assert config.intermediate_size is not None  # the config fills it in
         self.mlp = SwiGLU(dim, config.intermediate_size)
@@ -225,16 +224,15 @@ class AscenderModel(AscenderPreTrainedModel):
         }  # fmt: skip
         config = self.config
         weights = config.output_attentions if output_attentions is None else output_attentions
-        states = config.output_hidden_states if output_hidden_states is None else (
-            output_hidden_states
-        )  # fmt: skip
+        if output_hidden_states is None:
+            output_hidden_states = config.output_hidden_states
         asked = bool(output_parts or weights)
         every, extras = self._stack(x, encoder_hidden_states, how, caches, neighbours, asked)
         own = tuple(extra["parts"] for extra in extras if asked)
         cross = tuple(extra["cross_parts"] for extra in extras if extra.get("cross_parts")) or None
         return AscenderOutput(
             last_hidden_state=every[-1], past_key_values=caches,
-            hidden_states=tuple(every) if states else None,
+            hidden_states=tuple(every) if output_hidden_states else None,
             attentions=tuple(p.weights for p in own) if weights else None,
             cross_attentions=tuple(p.weights for p in cross) if weights and cross else None,
             parts=own if output_parts else None, cross_parts=cross if output_parts else None,
@@ -286,7 +284,9 @@ class AscenderModel(AscenderPreTrainedModel):
             return real
         if bool(real.all()):
             return None
-        if not bool(real[:, 0].all()) and any(_anchored(a) for a in self.attentions):
+        # Globals and BigBird's blocks are counted from the first token.
+        counted = any(a.n_global > 0 or hasattr(a, "plan") for a in self.attentions)
+        if counted and not bool(real[:, 0].all()):
             raise ValueError(
                 f"padding on the left with {self.config.attention} attention, which counts global "
                 "tokens or blocks from the first; expected padding on the right, or one sequence "
@@ -332,11 +332,6 @@ def refuse_near_misses(inputs: dict[str, Any], model: type[nn.Module]) -> None:
     for name in inputs:
         if name not in UNUSED and (near := nearest(name, known)):
             raise TypeError(f"unknown input {name!r}{near}")
-
-
-def _anchored(attention: Attention) -> bool:
-    """Whether it counts from the first token: globals, BigBird's blocks."""
-    return attention.n_global > 0 or hasattr(attention, "plan")
 
 
 def _places(mask: Tensor | None, cached: int, x: Tensor) -> Int[Tensor, "..."]:

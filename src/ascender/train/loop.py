@@ -29,12 +29,11 @@ from ascender.insight.limits.monitor import Thresholds, alarms, by_head, task_he
 from ascender.measure import memory
 from ascender.tasks import Batch, Task
 from ascender.train import checkpoint, record
-from ascender.train.accelerator import accelerator, announce, check_tracker
+from ascender.train.accelerator import accelerator, check_memory, check_tracker
 from ascender.train.display import News, TrainingDisplay
 from ascender.train.evaluation import Evaluation, evaluate
 from ascender.train.folder import METRICS, RECORD, RUN, claim, cut_metrics, keep_model, plain
 from ascender.train.health import LossMonitor, TrainingDiverged, culprit
-from ascender.train.memory_estimate import check_room
 from ascender.train.run import Run
 
 # The state of a run beside its tensors, the schedule of λ and the loss monitor.
@@ -42,8 +41,6 @@ STATE: dict[str, Kind] = {
     "step": int, "read": int, "seconds": NUMBER, "drawing": NUMBER, "judging": NUMBER,
     "best": (*NUMBER, type(None)), "best_step": int, "best_lam": dict, "stale": int, "curve": list,
 }  # fmt: skip
-
-
 Measure = Callable[[Any, Task], dict[str, Any]]
 
 
@@ -81,11 +78,6 @@ def rate(run: Run, step: int) -> float:
     return run.rate * 0.5 * (1 + math.cos(math.pi * x))
 
 
-def _drawn(*numbers: int) -> int:
-    """A seed from several."""
-    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
-
-
 class Trainer:
     """A run in progress."""
 
@@ -99,17 +91,16 @@ class Trainer:
         self.accelerator, self.tracked = accelerator(run, out, track), track is not None
         self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
         self.task = run.make_task(data_dir)
-        check_room(run, self.task, self.accelerator.device)
+        check_memory(run, self.task, self.accelerator.device)
         self.plain = run.make_model(self.task)  # the model itself, whatever wraps it
         self.parameters = sum(p.numel() for p in self.plain.parameters())
         self.schedule, self.monitor = run.make_schedule(), LossMonitor()
         self.weights = self.plain.loss_weights
-        decays = [p for p in self.plain.parameters() if p.ndim >= 2]
-        rest = [p for p in self.plain.parameters() if p.ndim < 2]
         groups = [
-            {"params": decays, "weight_decay": run.decay},
-            {"params": rest, "weight_decay": 0.0},
-        ]
+            {"params": [p for p in self.plain.parameters() if (p.ndim >= 2) == matrix],
+             "weight_decay": run.decay if matrix else 0.0}
+            for matrix in (True, False)
+        ]  # fmt: skip
         self.adam = torch.optim.AdamW(groups, lr=run.rate, betas=(0.9, 0.98))
         self.step, self.read = 0, 0
         self.seconds, self.drawing, self.judging = 0.0, 0.0, 0.0  # steps, batches in them, else
@@ -139,9 +130,12 @@ class Trainer:
             sheet = {"key": self.run.key, "run": plain(self.run)}
             write(self.out / RUN, json.dumps(sheet, indent=1))
             if self.tracked:
-                announce(self.accelerator, self.run)
+                run = self.run
+                named = {"key": run.key, "task": run.task, "variant": run.variant, "seed": run.seed}
+                self.accelerator.init_trackers("ascender", config=named)
         self.model, self.optimizer = self.accelerator.prepare(self.plain, self.adam)
-        saved = self._latest() if resume else None
+        known = {"watch": dict, "schedule": dict, **STATE}
+        saved = checkpoint.latest(self.out, self.show.say, **known) if resume else None
         if saved is not None:
             self._restore(saved)
             self.show.say(f"resuming from step {self.step}")
@@ -189,13 +183,15 @@ class Trainer:
         self.plain.loss_weights = self.weights.at(t, run.steps)
         for group in self.adam.param_groups:
             group["lr"] = rate(run, t)
-        torch.manual_seed(_drawn(run.seed, t, self.rank))  # dropout's, and nothing else's
+        dropout = np.random.SeedSequence((run.seed, t, self.rank)).generate_state(1)
+        torch.manual_seed(int(dropout[0]))
         share = run.batch // self.world
         mine = whole[self.rank * share : (self.rank + 1) * share].to(self.accelerator.device)
         pieces = list(mine.split(share // run.accumulate))
         total = torch.zeros((), device=self.accelerator.device)
         for i, piece in enumerate(pieces):
-            with self._together(last=i == len(pieces) - 1):
+            last = i == len(pieces) - 1  # gradients are exchanged once a step
+            with nullcontext() if last else self.accelerator.no_sync(self.model):
                 loss = self._loss(piece, items)
                 total += loss.detach()
                 self.accelerator.backward(loss * self.world)  # a group takes the mean
@@ -215,10 +211,6 @@ class Trainer:
         output = self.model(**inputs, labels=piece.labels, num_items_in_batch=items)
         loss: torch.Tensor = output.loss
         return loss
-
-    def _together(self, last: bool) -> Any:
-        """Gradients are exchanged once a step."""
-        return nullcontext() if last else self.accelerator.no_sync(self.model)
 
     def _agreed(self, stop: bool) -> bool:
         if self.world == 1:
@@ -304,9 +296,6 @@ class Trainer:
                 ) from error
         self.accelerator.wait_for_everyone()
 
-    def _latest(self) -> checkpoint.Checkpoint | None:
-        return checkpoint.latest(self.out, self.show.say, watch=dict, schedule=dict, **STATE)
-
     def _restore(self, saved: checkpoint.Checkpoint) -> None:
         sheet = saved.sheet
         checkpoint.fill(self.plain, saved.weights)
@@ -332,6 +321,8 @@ class Trainer:
             checkpoint.fill(self.plain, self.best_weights)
         set_lam(self.plain, self.best_lam)
         test = self.evaluate("test")
+        device = self.accelerator.device
+        peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else memory.peak()
         result: dict[str, Any] = {
             "key": run.key, "run": plain(run),
             "metric": self.task.metric, "higher": self.task.higher, "chance": self.task.chance,
@@ -343,8 +334,8 @@ class Trainer:
             "tokens": self.read,
             "tokens_a_second": round(self.read / max(self.seconds, 1e-9), 1),
             "data_share": round(self.drawing / max(self.seconds, 1e-9), 5),
-            "peak_memory_mb": self._peak(), "processes": self.world,
-            "versions": record.versions(), "hardware": record.hardware(self.accelerator.device),
+            "peak_memory_mb": round(peak / 1e6, 1), "processes": self.world,
+            "versions": record.versions(), "hardware": record.hardware(device),
         }  # fmt: skip
         if self.main:
             if self.measure is not None:
@@ -355,8 +346,3 @@ class Trainer:
             self.accelerator.end_training()
         self.accelerator.wait_for_everyone()
         return result
-
-    def _peak(self) -> float:
-        if self.accelerator.device.type == "cuda":
-            return round(torch.cuda.max_memory_allocated() / 1e6, 1)
-        return round(memory.peak() / 1e6, 1)

@@ -1,4 +1,4 @@
-"""RuleAdapter: the three rules for one attention module of another model.
+"""RuleAdapter: the three rules for one attention module of another model, and its cache.
 
     x̂ = x / rms(x)      z = x̂ U      h = x̂ P
     S_ij = s · q_i·k_j + λ_a ω_a γ_i r̃^align_ij + λ_s ω_s η_i r̃^sep_ij + λ_c ω_c γ_i r̃^coh_ij
@@ -7,6 +7,10 @@ x is what the attention module is given, s its own scale, q and k its own, rotat
 them; alignment sees the keys unrotated. x̂ because models hand their attention tokens of any
 length, and U starts as for tokens of unit variance. Laws: with every ω at 0 nothing changes;
 decoding with a cache equals the full pass.
+
+The model's own cache stores what the rules need of past tokens as further columns of the keys: z, h
+(and cos, sin), divided among the key heads. Whatever is done to keys (beams reordered, batches
+repeated, sliding windows, cropping, offloading) is done to them too.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -28,13 +33,61 @@ from ascender.core.choose_backend import check_backend
 from ascender.core.flock import Flock
 from ascender.core.losses import Source
 from ascender.hf.masks import understood
-from ascender.hf.retrofit.cache import ExtendedCache, unpack
 from ascender.nn.rule_parameters import OPTIONS, RuleParameters, reset_coordinates
 
 NAME = "ascender"  # of the attention and of its masks among transformers' own
 CROSS = ("encoder_hidden_states", "key_value_states")  # keys from another sequence
 FOREIGN = ("softcap", "s_aux", "position_bias")  # terms of a score that we have no place for
 TINY = 1e-6  # below which a token's length says nothing
+
+
+def pack(streams: list[Tensor], heads: int) -> Float[Tensor, "B G N c"]:
+    """Streams (B, ·, N, ·) as columns of `heads` heads."""
+    flat = torch.cat([t.transpose(1, 2).flatten(2) for t in streams], -1)
+    flat = F.pad(flat, (0, -flat.shape[-1] % heads))
+    return flat.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def unpack(columns: Float[Tensor, "B G M c"], like: list[Tensor]) -> list[Tensor]:
+    """The streams again, of all M tokens, with heads and widths as `like` has them."""
+    flat = columns.transpose(1, 2).flatten(2)
+    sizes = [t.shape[1] * t.shape[3] for t in like]
+    parts = flat[..., : sum(sizes)].split(sizes, -1)
+    shaped = (p.unflatten(-1, (t.shape[1], -1)) for p, t in zip(parts, like, strict=True))
+    return [t.transpose(1, 2) for t in shaped]
+
+
+class ExtendedCache:
+    """The cache of a call, as one attention module sees it."""
+
+    def __init__(self, cache: Any, streams: list[Tensor]) -> None:
+        if getattr(cache, "is_compileable", False):
+            raise ValueError(
+                f"{type(cache).__name__} holds room for tokens to come, and the rules know rows by "
+                "their place at the end; expected a dynamic cache (cache_implementation=None)"
+            )
+        self.cache, self.streams = cache, streams
+
+    def update(
+        self, key: Tensor, value: Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Remember the new tokens; returns all that the cache lets this call see."""
+        extra = pack(self.streams, key.shape[1]).to(key.dtype)
+        wide = torch.cat([key, extra], -1)
+        self._check(layer_idx, wide)
+        return self.cache.update(wide, value, layer_idx, *args, **kwargs)
+
+    def _check(self, layer_idx: int, wide: Tensor) -> None:
+        layers = getattr(self.cache, "layers", [])
+        held = getattr(layers[layer_idx], "keys", None) if layer_idx < len(layers) else None
+        if isinstance(held, Tensor) and held.numel() and held.shape[-1] != wide.shape[-1]:
+            raise ValueError(
+                f"the cache has keys of width {held.shape[-1]}; expected {wide.shape[-1]}: it was "
+                "filled before the retrofit, or by another one. Start with an empty cache"
+            )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cache, name)
 
 
 class RuleAdapter(nn.Module, RuleParameters, Source):

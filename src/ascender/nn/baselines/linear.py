@@ -22,6 +22,7 @@ from torch import Tensor
 from ascender.core.backends.autograd_utils import backward
 from ascender.core.geometry import accum_dtype
 from ascender.core.normalizers import NORMALIZERS, Normalizer
+from ascender.core.shapes import Keys, Queries
 from ascender.nn.baselines.vanilla import repeat_kv
 from ascender.nn.call import Call
 from ascender.nn.nonfinite import nonfinite_tokens
@@ -30,6 +31,7 @@ from ascender.nn.slot import Attention, Unsupported
 CHUNK = 64  # about the width of v: then the part inside a chunk costs as much as the rest
 FLOOR = 1e-24  # f(q_i)·s_i up to here: nothing is seen
 
+Features = tuple[Float[Tensor, "B H N f"], Float[Tensor, "B G M f"]]  # of queries, of keys
 State = tuple[Float[Tensor, "B H f e"], Float[Tensor, "B H f"]]  # S, s
 
 
@@ -152,9 +154,7 @@ class FeatureAttention(Attention):
     repeats = False
 
     @abstractmethod
-    def features(
-        self, q: Float[Tensor, "B H N d"], k: Float[Tensor, "B G M d"]
-    ) -> tuple[Float[Tensor, "B H N f"], Float[Tensor, "B G M f"]]:
+    def features(self, q: Queries, k: Keys) -> Features:
         """f(q), up to a factor of the row, and f(k)."""
 
     def check_fit(self) -> None:
@@ -268,9 +268,7 @@ class LinearAttention(FeatureAttention):
 
     name = "linear"
 
-    def features(
-        self, q: Float[Tensor, "B H N d"], k: Float[Tensor, "B G M d"]
-    ) -> tuple[Float[Tensor, "B H N f"], Float[Tensor, "B G M f"]]:
+    def features(self, q: Queries, k: Keys) -> Features:
         least = q.detach().amax(-1, keepdim=True).clamp(max=0)  # a row far below 0 keeps its digits
         return elu_features(q - least), elu_features(k)
 

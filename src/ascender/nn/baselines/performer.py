@@ -23,7 +23,8 @@ from torch import Tensor
 from ascender.common.validate import check_int
 from ascender.core.backends.autograd_utils import backward
 from ascender.core.geometry import accum_dtype
-from ascender.nn.baselines.linear import FeatureAttention
+from ascender.core.shapes import Keys, Queries
+from ascender.nn.baselines.linear import FeatureAttention, Features
 
 CAP = 60.0  # of the exponent: reached only by keys almost on an ω with ‖ω‖² > 120
 BLOCK = 256  # rows at a time
@@ -46,9 +47,7 @@ def orthogonal_gaussian(m: int, d: int, seed: int) -> Float[Tensor, "m d"]:
     return (norms * torch.cat(blocks)[:m]).float()
 
 
-def key_features(
-    k: Float[Tensor, "B H M d"], omega: Float[Tensor, "m d"]
-) -> Float[Tensor, "B H M m"]:
+def key_features(k: Keys, omega: Float[Tensor, "m d"]) -> Float[Tensor, "B G M m"]:
     """φ(k). E[φ(q)·φ(k)] = exp(q·k/√d); one key's features depend on that key alone.
 
     In float32 they vanish from about ‖k̂‖ = 14 on (k of size 5 an entry at d = 64), where the
@@ -57,9 +56,7 @@ def key_features(
     return _features(k, omega, True)
 
 
-def query_features(
-    q: Float[Tensor, "B H N d"], omega: Float[Tensor, "m d"]
-) -> Float[Tensor, "B H N m"]:
+def query_features(q: Queries, omega: Float[Tensor, "m d"]) -> Float[Tensor, "B H N m"]:
     """φ(q_i) / max_r φ_r(q_i): a factor of the row, which attention divides out."""
     return _features(q, omega, False)
 
@@ -124,9 +121,7 @@ class Performer(FeatureAttention):
     def reset_parameters(self) -> None:
         self.redraw(self.seed)
 
-    def features(
-        self, q: Float[Tensor, "B H N d"], k: Float[Tensor, "B G M d"]
-    ) -> tuple[Float[Tensor, "B H N f"], Float[Tensor, "B G M f"]]:
+    def features(self, q: Queries, k: Keys) -> Features:
         return query_features(q, self.omega), key_features(k, self.omega)
 
     def redraw(self, seed: int) -> None:
