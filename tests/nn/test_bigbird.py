@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from ascender.core.visibility import Visibility
-from ascender.measure.flops import count as flops
-from ascender.nn.baselines import attention, patterned
+from ascender.nn.baselines import attention
 from ascender.nn.baselines.bigbird import (
     BigBird,
     Plan,
@@ -19,19 +18,17 @@ from ascender.nn.baselines.bigbird import (
     bigbird_visible,
 )
 from ascender.nn.baselines.vanilla import Vanilla
-from ascender.nn.slot import Unsupported
 from support.patterned import (
     B,
     Grow,
     H,
-    Sharp,
     Slope,
     Turn,
     bias,
     gaps,
-    largest,
     leaves,
     padding,
+    patterned_path,
     plain,
 )
 
@@ -45,12 +42,7 @@ PLANS = {
 }
 
 
-@pytest.fixture(params=["blocks", "square"], autouse=True)
-def path(request, monkeypatch):
-    """Everything holds in blocks and, where it is short, in one piece."""
-    if request.param == "blocks":
-        monkeypatch.setattr(patterned, "SHORT", 0)
-    return request.param
+path = pytest.fixture(params=["blocks", "square"], autouse=True)(patterned_path)
 
 
 @cache
@@ -379,65 +371,12 @@ def test_no_row_sees_further(causal):
         assert bool((moved & ~V).any()) != near
 
 
-def test_bfloat16_and_autocast():
-    module, x = make().float(), tokens(47).float().requires_grad_()
-    want = module(x)
-    with torch.autocast("cpu", torch.bfloat16):
-        half = module(x)
-    half.float().sum().backward()
-    assert half.dtype == torch.bfloat16
-    assert torch.allclose(half.float(), want, atol=0.03)
-    assert torch.allclose(module.bfloat16()(x.bfloat16()).float(), want, atol=0.03)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_what_is_short_costs_no_more_than_the_square(causal, path):
-    def products(N, attend):
-        x = [torch.zeros(1, 2, N, 8) for _ in range(3)]
-        return flops(lambda: attend(*x, Visibility.of(N, N, causal=causal)))
-
-    def blocks(q, k, v, vis):
-        return bigbird_attention(q, k, v, vis, Plan(block=16))
-
-    def square(q, k, v, vis):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-
-    short, long = (products(N, blocks) / products(N, square) for N in (64, 512))
-    assert (short == 1) is (path == "square")
-    assert long < 1 or causal
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("training", [False, True])
-def test_linear_in_n(causal, training):
-    def run(N, attend):
-        x = [torch.zeros(1, 2, N, 8, requires_grad=training) for _ in range(3)]
-        y = attend(x, Visibility.of(N, N, causal=causal))
-        if training:
-            y.sum().backward()
-
-    def blocks(x, vis):
-        return bigbird_attention(*x, vis, Plan(block=16, random=2))
-
-    def dense(x, vis):
-        return F.scaled_dot_product_attention(*x, attn_mask=vis.visible)
-
-    for measure in (flops, largest):
-        once, twice, far = (measure(lambda N=N: run(N, blocks)) for N in (512, 1024, 2048))
-        assert far - twice == pytest.approx(2 * (twice - once), rel=0.02), measure
-        assert far < 2.1 * twice
-        assert measure(lambda: run(2048, dense)) > 3.5 * measure(lambda: run(1024, dense))
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"window": -1}, r"window = -1; expected an int ≥ 0, or None"),
         ({"n_global": -2}, r"n_global = -2; expected an int ≥ 0, or None"),
         ({"block": 0}, r"block = 0; expected an int ≥ 1"),
-        ({"dropout": 0.1}, r"dropout = 0.1 acts on the weights, which bigbird attention"),
-        ({"position": "t5"}, r"position 't5' needs the matrix of scores, which bigbird .* rope"),
-        ({"normalizer": Sharp()}, "normalizer 'sharp' needs whole rows .* expected one of softmax"),
     ],
 )
 def test_bad_options(options, message):
@@ -445,14 +384,7 @@ def test_bad_options(options, message):
         make(**options)
 
 
-def test_refusals():
-    module, x = make(), tokens(11)
-    with pytest.raises(Unsupported, match=r"other of shape \(11, 11\) .* expected LowRank or one"):
-        module(x, other=torch.zeros(11, 11, dtype=torch.double))
-    with pytest.raises(Unsupported, match="cross-attention"):
-        module(x, x)
-    with pytest.raises(Unsupported, match=r"'slope' needs the matrix .* causal=True also alibi"):
-        make(position=Slope())(x)
+def test_a_window_beside_the_plan_is_refused():
     zero = [torch.zeros(1, 1, 3, 2) for _ in range(3)]
     with pytest.raises(ValueError, match="window = 2; expected None: the plan's blocks"):
         bigbird_attention(*zero, Visibility.of(3, 3, window=2), Plan())

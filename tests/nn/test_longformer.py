@@ -4,40 +4,31 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from ascender.core.visibility import Visibility
-from ascender.measure.flops import count as flops
-from ascender.nn.baselines import attention, patterned
+from ascender.nn.baselines import attention
 from ascender.nn.baselines.longformer import Longformer, window_attention
 from ascender.nn.baselines.vanilla import Vanilla
 from ascender.nn.cache import KVCache
-from ascender.nn.slot import Unsupported
 from support.oracles import visible_oracle
 from support.patterned import (
     B,
     Grow,
     H,
-    Sharp,
     Slope,
     Turn,
     bias,
     gaps,
-    largest,
     leaves,
     padding,
+    patterned_path,
     plain,
 )
 
 DIM, W, G = 15, 5, 2
 
 
-@pytest.fixture(params=["blocks", "square"], autouse=True)
-def path(request, monkeypatch):
-    """Everything holds in blocks and, where it is short, in one piece."""
-    if request.param == "blocks":
-        monkeypatch.setattr(patterned, "SHORT", 0)
-    return request.param
+path = pytest.fixture(params=["blocks", "square"], autouse=True)(patterned_path)
 
 
 def seen(N, M, mask=None, **kinds):
@@ -265,83 +256,11 @@ def test_no_row_sees_further():
         assert bool((moved & ~V).any()) != near
 
 
-def test_bfloat16_and_autocast():
-    module, x = make().float(), tokens(149).float().requires_grad_()
-    want = module(x)
-    with torch.autocast("cpu", torch.bfloat16):
-        half = module(x)
-    half.float().sum().backward()
-    assert half.dtype == torch.bfloat16
-    assert torch.allclose(half.float(), want, atol=0.03)
-    assert torch.allclose(module.bfloat16()(x.bfloat16()).float(), want, atol=0.03)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_what_is_short_costs_no_more_than_the_square(causal, path):
-    def products(N, attend):
-        x = [torch.zeros(1, 2, N, 8) for _ in range(3)]
-        return flops(lambda: attend(*x, Visibility.of(N, N, causal=causal, window=8)))
-
-    def square(q, k, v, vis):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-
-    short, long = (products(N, window_attention) / products(N, square) for N in (64, 512))
-    assert (short == 1) is (path == "square")
-    assert long < 1
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("training", [False, True])
-def test_linear_in_n(causal, training):
-    def run(N, attend):
-        x = [torch.zeros(1, 2, N, 8, requires_grad=training) for _ in range(3)]
-        y = attend(x, Visibility.of(N, N, causal=causal, window=32, n_global=3))
-        if training:
-            y.sum().backward()
-
-    def window(x, vis):
-        return window_attention(*x, vis)
-
-    def dense(x, vis):
-        return F.scaled_dot_product_attention(*x, attn_mask=vis.visible)
-
-    for measure in (flops, largest):
-        once, twice, far = (measure(lambda N=N: run(N, window)) for N in (512, 1024, 2048))
-        assert far - twice == pytest.approx(2 * (twice - once), rel=0.02), measure
-        assert far < 2.1 * twice
-        assert measure(lambda: run(1024, dense)) > 3.5 * measure(lambda: run(512, dense))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"window": None}, r"window = None; expected an int ≥ 0: tokens on each side"),
-        ({"window": -1}, r"window = -1; expected an int ≥ 0"),
-        ({"dropout": 0.1}, r"dropout = 0.1 acts on the weights, which longformer attention"),
-        ({"position": "t5"}, r"position 't5' needs the matrix of scores, which longformer .* rope"),
-        ({"position": "shaw"}, r"position 'shaw' needs the matrix of scores"),
-        ({"normalizer": Sharp()}, "normalizer 'sharp' needs whole rows .* expected one of softmax"),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        make(**options)
-
-
-def test_refusals():
-    module, x = make(), tokens(11)
-    with pytest.raises(Unsupported, match=r"other of shape \(11, 11\) .* expected LowRank or one"):
-        module(x, other=torch.zeros(11, 11, dtype=torch.double))
-    with pytest.raises(Unsupported, match=r"mask of shape \(1, 1, 11, 11\) differs by query"):
-        module(x, mask=torch.ones(11, 11, dtype=torch.bool)[None, None])
-    with pytest.raises(Unsupported, match="cross-attention"):
-        module(x, x)
+def test_a_window_is_needed():
     with pytest.raises(
-        Unsupported, match=r"'slope' needs the matrix .* rope.* causal=True also alibi"
+        ValueError, match=r"window = None; expected an int ≥ 0: tokens on each side"
     ):
-        make(position=Slope())(x)
-    with pytest.raises(Unsupported, match="no matrix of scores to take apart"):
-        module(x, return_parts=True)
+        make(window=None)
     with pytest.raises(ValueError, match=r"no window; expected Visibility\(window=…\)"):
         window_attention(*(torch.zeros(1, 1, 3, 2) for _ in range(3)), Visibility.of(3, 3))
 

@@ -6,10 +6,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ascender.core.combine import LowRank
 from ascender.core.normalizers import Normalizer
+from ascender.nn.baselines import patterned
 from ascender.nn.positions import Position
 
 B, H, D, E, R = 2, 3, 7, 5, 2
 LEAVES = ("q", "k", "v", "left", "right", "by_key")
+
+
+def patterned_path(request, monkeypatch):
+    """A fixture: everything holds in blocks and, where it is short, in one piece."""
+    if request.param == "blocks":
+        monkeypatch.setattr(patterned, "SHORT", 0)
+    return request.param
 
 
 def leaves(N, M, kv_heads=H, seed=0):
