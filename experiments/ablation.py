@@ -2,11 +2,10 @@
 ASCender differs most from vanilla relative to the spread over seeds.
 """
 
-from recipes import GOALS, tuned
+from recipes import RULE, goals, tuned
 
 from ascender.core.rules import RULES
 from ascender.lab import Suite
-from ascender.lab.verdict import DecisionRule
 
 ALONE, BUT_ONE = [f"only-{rule}" for rule in RULES], [f"no-{rule}" for rule in RULES]
 TASKS = ["fewshot-digits", "distinct", "grouping"]
@@ -16,6 +15,6 @@ SUITE = Suite(
     claim_ko="세 규칙이 모두 기여한다. 어느 하나라도 빼면 ASCender가 나빠진다.",
     baseline="ascender",
     runs=tuned(TASKS, ["ascender", "vanilla", *ALONE, *BUT_ONE]),
-    rule=DecisionRule(alpha=0.05, smallest=0.005),
-    goals={name: goal for name, goal in GOALS.items() if name in TASKS},
+    rule=RULE,
+    goals=goals(TASKS),
 )

@@ -7,10 +7,9 @@ known before the other trials were added.
 
 from ablation import ALONE, BUT_ONE
 from ablation import TASKS as ABLATED
-from recipes import GOALS, TASKS, tuned
+from recipes import RULE, TASKS, goals, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import DecisionRule
 
 LEVEL = [name for name in TASKS if name not in ABLATED]
 SUITE = Suite(
@@ -20,6 +19,6 @@ SUITE = Suite(
     "나아지지 않는다.",
     baseline="ascender",
     runs=tuned(LEVEL, ["ascender", "vanilla", *ALONE, *BUT_ONE, "shuffled"]),
-    rule=DecisionRule(alpha=0.05, smallest=0.005),
-    goals={name: goal for name, goal in GOALS.items() if name in LEVEL},
+    rule=RULE,
+    goals=goals(LEVEL),
 )

@@ -9,10 +9,9 @@ ASCender); shuffled is run on those tasks too. The decision rule and Holm's corr
 comparisons were not changed.
 """
 
-from recipes import GOALS, LEANING, TASKS, tuned
+from recipes import GOALS, LEANING, RULE, TASKS, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import DecisionRule
 
 SUITE = Suite(
     name="accuracy",
@@ -24,6 +23,6 @@ SUITE = Suite(
         *tuned(LEANING, ["shuffled"]),
         *tuned(LEANING, ["vanilla", "ascender"], seeds=range(5, 10)),
     ),
-    rule=DecisionRule(alpha=0.05, smallest=0.005),
+    rule=RULE,
     goals=GOALS,
 )

@@ -11,10 +11,9 @@ run), three on the other tasks.
 """
 
 from ablation_other_tasks import LEVEL
-from recipes import LEANING, tuned
+from recipes import LEANING, RULE, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import DecisionRule
 
 VARIANTS = ["no-rules", "ascender", "vanilla"]
 SUITE = Suite(
@@ -26,5 +25,5 @@ SUITE = Suite(
         *tuned(LEANING, VARIANTS, seeds=10),
         *tuned([name for name in LEVEL if name not in LEANING], VARIANTS, seeds=3),
     ),
-    rule=DecisionRule(alpha=0.05, smallest=0.005),
+    rule=RULE,
 )

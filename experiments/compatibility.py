@@ -5,10 +5,9 @@ variants of a task have the same number of seeds, so that each comparison has th
 and ten on grouping as in the suite accuracy (five seeds were not enough to decide).
 """
 
-from recipes import tuned
+from recipes import RULE, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import DecisionRule
 
 ALONE = ["vanilla", "ascender"]
 TEXT = {  # its default positions are rotary
@@ -30,5 +29,5 @@ SUITE = Suite(
         *tuned(["grouping"], [*ALONE, *GROUPS.values(), *GROUPS], seeds=10),
     ),
     against=TEXT | GROUPS,
-    rule=DecisionRule(alpha=0.05, smallest=0.005),
+    rule=RULE,
 )

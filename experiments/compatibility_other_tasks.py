@@ -7,10 +7,9 @@ a window are noise that both sides of a pair share. The verdict on RQ4 is that o
 compatibility.
 """
 
-from recipes import TASKS, tuned
+from recipes import RULE, TASKS, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import DecisionRule
 
 ALONE = ["vanilla", "ascender"]
 ALIBI, ROPE = {"ascender+alibi": "vanilla+alibi"}, {"ascender+rope": "vanilla+rope"}
@@ -43,5 +42,5 @@ SUITE = Suite(
         )
     ),
     against=ALIBI | ROPE | WINDOW,
-    rule=DecisionRule(alpha=0.05, smallest=0.005),
+    rule=RULE,
 )

@@ -17,7 +17,7 @@ are tests of experiments/paper.py. Results of other recipes on these tasks were 
 docs/insight.md.)
 """
 
-from recipes import GOALS, tuned
+from recipes import goals, tuned
 
 from ascender.lab import Suite
 from ascender.lab.verdict import DecisionRule
@@ -30,6 +30,6 @@ SUITE = Suite(
     "역할은 시드 사이에 일치한다.",
     runs=tuned(["grouping", "fewshot-digits", "pylib"], ["vanilla", "ascender"]),
     rule=DecisionRule(alpha=0.05, smallest=0.01),
-    goals={name: GOALS[name] for name in ("grouping", "fewshot-digits")},
+    goals=goals(["grouping", "fewshot-digits"]),
     insight=True,
 )

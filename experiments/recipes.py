@@ -8,6 +8,7 @@ without rules, ASCender's best for its variants.
 from collections.abc import Iterable, Sequence
 
 from ascender.lab.suite import seeded
+from ascender.lab.verdict import DecisionRule
 from ascender.train import Run, variant
 
 TASKS = {
@@ -52,6 +53,13 @@ RATES = {  # (vanilla, ASCender); the lower of equals
 GOALS = {"fewshot-digits": 0.9, "distinct": 0.45, "grouping": 0.9, "recall": 0.9, "digits": 0.9}
 LEANING = ("fewshot-digits", "distinct", "grouping", "pylib")  # Cliff's δ ≥ ½ after four seeds
 RULED = ("ascender", "shuffled")
+RULE = DecisionRule(alpha=0.05, smallest=0.005)
+
+
+def goals(tasks: Iterable[str]) -> dict[str, float]:
+    """The goals of some tasks, of those that have one."""
+    tasks = list(tasks)
+    return {name: goal for name, goal in GOALS.items() if name in tasks}
 
 
 def tuned(tasks: Iterable[str], variants: Sequence[str], seeds: int | range = 5) -> tuple[Run, ...]:

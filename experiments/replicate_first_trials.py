@@ -8,10 +8,9 @@ Single rules are run with seed 0 and ω from 0.5 with two seeds, as before. SST-
 of steps. The task distinct of the first trials is in the suite accuracy, with more seeds.
 """
 
-from recipes import RATES, TASKS
+from recipes import RATES, RULE, TASKS
 
 from ascender.lab import Suite, grid
-from ascender.lab.verdict import DecisionRule
 
 FEWSHOT = {"steps": 4000, "batch": 64, "every": 250, "rate": 1e-3}
 SST2 = {**TASKS["sst2"], "steps": 2000, "every": 250, "rate": RATES["sst2"][0]}
@@ -25,6 +24,6 @@ SUITE = Suite(
         *grid({"fewshot-digits": FEWSHOT}, ["ascender+omega=0.5"], seeds=2),
         *grid({"sst2": SST2}, ["vanilla", "ascender"], seeds=2),
     ),
-    rule=DecisionRule(alpha=0.05, smallest=0.005),
+    rule=RULE,
     goals={"fewshot-digits": 0.9},
 )

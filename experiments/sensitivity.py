@@ -2,10 +2,9 @@
 or frozen heads, standardisation; on two tasks that were made for the rules.
 """
 
-from recipes import GOALS, tuned
+from recipes import RULE, goals, tuned
 
 from ascender.lab import Suite
-from ascender.lab.verdict import DecisionRule
 
 SETTINGS = [
     "ascender+k=4", "ascender+k=8", "ascender+k=32", "ascender+tau=0.5", "ascender+tau=2",
@@ -22,6 +21,6 @@ SUITE = Suite(
     claim_ko="기본값보다 나은 이웃 설정은 없다.",
     baseline="ascender",
     runs=tuned(TASKS, ["ascender", "vanilla", "matched", *SETTINGS, *CHANGES]),
-    rule=DecisionRule(alpha=0.05, smallest=0.005),
-    goals={name: GOALS[name] for name in TASKS},
+    rule=RULE,
+    goals=goals(TASKS),
 )

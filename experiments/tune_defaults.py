@@ -6,11 +6,10 @@ that no final run uses. A setting that helps across tasks becomes the default (d
 
 from dataclasses import replace
 
-from recipes import tuned
+from recipes import RULE, tuned
 
 from ascender.lab import Suite
 from ascender.lab.suite import seeded
-from ascender.lab.verdict import DecisionRule
 
 TASKS = ["distinct", "grouping", "pylib"]
 WIDER = [*TASKS, "recall", "sst2", "digits"]
@@ -33,5 +32,5 @@ SUITE = Suite(
     claim_ko="없음: 기본값을 고르기 위한 묶음이다.",
     baseline="ascender",
     runs=seeded(once, range(10, 11)),
-    rule=DecisionRule(alpha=0.05, smallest=0.005),
+    rule=RULE,
 )

@@ -23,8 +23,8 @@ from ascender.insight import model_summary as measuring
 from ascender.insight import python_token_classes as python_words
 from ascender.insight.contribution import Tally, covariances, rows_of, without
 from ascender.insight.roles import aligned, layer_agreement, match, matched_correlation, vectors
-from ascender.lab.reports.advice import advice
 from ascender.lab.reports.cells import term_cell
+from ascender.lab.reports.insight_report import advice
 from ascender.lab.reports.model_insight import ModelInsight
 from ascender.nn.module import AscenderAttention
 from ascender.report import figure as report_figure

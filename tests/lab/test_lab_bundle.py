@@ -18,10 +18,10 @@ from ascender.lab import bundle as bundles
 from ascender.lab import costs as measured
 from ascender.lab import plan as planning
 from ascender.lab.engine import Slurm
-from ascender.lab.reports import SuiteResults, bundle_report, non_inferiority, read
+from ascender.lab.reports import SuiteResults, bundle_report, read
 from ascender.lab.reports.source import raw
-from ascender.lab.reports.suite_page import suite_page
-from ascender.lab.reports.tables import accuracy
+from ascender.lab.reports.suite_report import suite_page
+from ascender.lab.reports.tables import costs, table
 from ascender.lab.store import Store, as_json
 from ascender.lab.suite import suite
 from ascender.lab.trial import trial
@@ -160,24 +160,24 @@ def test_a_margin_and_costs_are_in_the_report(tmp_path):
             measured.Cost("ascender", 64, 150, 3.0, 8.0, None)]  # fmt: skip
     measured.keep(folder, order, rows)
     study = SuiteResults.of(read(folder), 50)
-    table = non_inferiority.inferiority(study)
-    verdicts = {row[1].text: row[5].text for row in table.rows}
+    margins = table("inferiority", study)
+    verdicts = {row[1].text: row[5].text for row in margins.rows}
     assert verdicts == {"ascender": "not inferior", "only-coh": "inferior", "only-sep": "unproven"}
-    ratios = {row[1].text: row[6].data[""] for row in table.rows}
+    ratios = {row[1].text: row[6].data[""] for row in margins.rows}
     assert ratios["ascender"] == pytest.approx(3.4 / 2.1)
-    ascender = next(row for row in non_inferiority.costs(study).rows if row[0].text == "ascender")
+    ascender = next(row for row in costs(study).rows if row[0].text == "ascender")
     assert [cell.text for cell in ascender[2:]] == [
         "150 (1.50×)", "3 (1.50×)", "8k (0.50×)", "–",
     ]  # fmt: skip
     for name, text in raw(study.source).items():
         write(tmp_path / "rows" / name, text)
     again = SuiteResults.of(read(tmp_path / "rows"), 50)
-    for make in (non_inferiority.inferiority, non_inferiority.costs):
-        assert as_csv(make(again)) == as_csv(make(study))
-    assert "| not inferior |" in markdown(table, "en")
-    assert "| 비열등 |" in markdown(table, "ko")
+    assert as_csv(table("inferiority", again)) == as_csv(margins)
+    assert as_csv(costs(again)) == as_csv(costs(study))
+    assert "| not inferior |" in markdown(margins, "en")
+    assert "| 비열등 |" in markdown(margins, "ko")
     no_margin = cases.store(tmp_path / "none", made)
-    assert non_inferiority.inferiority(SuiteResults.of(read(no_margin), 50)).rows == ()
+    assert table("inferiority", SuiteResults.of(read(no_margin), 50)).rows == ()
 
 
 def test_slurm_is_told_what_sbatch_is(tmp_path):
@@ -246,9 +246,9 @@ def test_a_variant_can_have_a_baseline_of_its_own(tmp_path):
     assert study.verdict(found["vanilla+alibi"]) == "baseline"
     c = study.judged["distinct", "ascender+alibi"]
     assert c.by_seed.mean == pytest.approx(0.1, abs=0.05)
-    table = markdown(accuracy(study), "en")
-    assert "| against |" in table
-    assert "vanilla+alibi" in table
+    text = markdown(table("accuracy", study), "en")
+    assert "| against |" in text
+    assert "vanilla+alibi" in text
     shown = suite_page(study, [], [], [], [], "en")
     assert "Each against its own baseline" in shown
     assert "Against vanilla" not in shown

@@ -4,8 +4,8 @@ from typer.testing import CliRunner
 
 from ascender.cli import app
 from ascender.common.files import json_rows
-from ascender.lab.pack import pack
 from ascender.lab.reports import read
+from ascender.lab.reports.source import pack
 from ascender.lab.store import PACKED, packed_bytes, read_packed
 from support import lab_cases as cases
 

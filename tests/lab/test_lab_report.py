@@ -21,12 +21,11 @@ from ascender.lab.reports import (
 from ascender.lab.reports.methods import ITEMS, methods
 from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_report import FIGURES
-from ascender.lab.reports.tables import tables
 from ascender.lab.store import PACKED, packed_bytes
 from ascender.report.figure import FORMATS, labels
 from ascender.report.table import as_csv
 from support import lab_cases as cases
-from support.lab_reports import DRAWS, groups, near, read_page, rows
+from support.lab_reports import DRAWS, groups, near, read_page, rows, tables
 
 ON_DEMAND = {"inferiority", "costs", "claims", "tuning"}  # of suites that ask for them
 
@@ -211,7 +210,7 @@ def test_methods_are_filled_in(made):
     minutes = int(re.search(r"summed: (\d+) min", text)[1])
     assert abs(minutes - seconds / 60) <= 1
     korean = (folder / "report" / "methods.ko.md").read_text("utf-8")
-    assert all(f"## {item[1]}" in korean for item in ITEMS)
+    assert all(f"## {STRINGS.text(f'method.{item}', 'ko')}" in korean for item in ITEMS)
 
 
 def test_every_number_leads_to_its_trials(made):

@@ -15,16 +15,14 @@ from ascender.lab.reports import (
 )
 from ascender.lab.reports.methods import methods
 from ascender.lab.reports.strings import STRINGS
-from ascender.lab.reports.suite_page import suite_page
-from ascender.lab.reports.suite_report import FIGURES
-from ascender.lab.reports.tables import tables
+from ascender.lab.reports.suite_report import FIGURES, suite_page
 from ascender.report import figure as report_figure
 from ascender.report import palette
 from ascender.report.figure import COLUMN, PAGE, labels, save_figure, style
 from ascender.report.page import PageFigure
 from ascender.report.table import latex, latex_text, markdown, markdown_section
 from support import lab_cases as cases
-from support.lab_reports import DRAWS, read_page, results_of
+from support.lab_reports import DRAWS, read_page, results_of, tables
 
 NASTY = "<script>alert('50%_a&b#{}$^~\\')</script>"
 

@@ -8,8 +8,7 @@ import pytest
 from ascender.lab.reports import SuiteResults, opening, read
 from ascender.lab.reports.bundle_report import bundle_page
 from ascender.lab.reports.cells import lab_table, verdict_cell
-from ascender.lab.reports.suite_page import suite_page
-from ascender.lab.reports.suite_report import all_tables
+from ascender.lab.reports.suite_report import all_tables, suite_page
 from ascender.report.page import PageFigure
 from ascender.report.table import Cell
 from support import lab_cases as cases
@@ -87,12 +86,11 @@ def test_interpretability_opens_with_groups_and_heads(tmp_path):
 
 
 def test_a_bundle_opens_with_its_claims(tmp_path):
-    columns = ("paper_claim", "suite", "trials", "verdict", "ground")
     rows = [
-        (Cell("a"), Cell("made-up"), Cell("1"), verdict_cell(word), Cell(""))
+        {"paper_claim": Cell("a"), "suite": Cell("made-up"), "verdict": verdict_cell(word)}
         for word in ("supported", "not_supported", "not_supported", "not_run")
     ]
-    judged, found = lab_table("claims", columns, rows), results_of(tmp_path, cases.records(seeds=2))
+    judged, found = lab_table("claims", rows), results_of(tmp_path, cases.records(seeds=2))
     figure = PageFigure("deltas", SVG, ("", ""))
     text = bundle_page({"made-up": found}, {"made-up": ("Tied.", "")}, judged, "en", figure)
     said = "4 claims: 1 supported, 2 not supported, 1 open."

@@ -22,7 +22,6 @@ from ascender.lab.reports import (
 from ascender.lab.reports.methods import methods
 from ascender.lab.reports.source import raw
 from ascender.lab.reports.suite_report import all_tables
-from ascender.lab.reports.tables import tables
 from ascender.lab.store import PACKED, Store, as_json
 from ascender.lab.suite import suite
 from ascender.lab.trial import trial
@@ -30,7 +29,7 @@ from ascender.lab.verdict import DecisionRule
 from ascender.report import figure as report_figure
 from ascender.report.blocks import fill_blocks
 from ascender.tasks.distinct import Distinct
-from support.lab_reports import DRAWS
+from support.lab_reports import DRAWS, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = str(Path(__file__).parents[1] / "support" / "lab_tiny.py")

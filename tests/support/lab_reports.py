@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from ascender.lab.reports import SuiteResults, read
+from ascender.lab.reports.tables import table
 from support import lab_cases as cases
 
 DRAWS = 50
@@ -56,3 +57,9 @@ def read_page(text):
     reader = Reader()
     reader.feed(text)
     return reader
+
+
+def tables(results):
+    """The tables of the records, those with a row."""
+    names = ("accuracy", "examples", "learning", "efficiency", "further")
+    return [one for one in (table(name, results) for name in names) if one.rows]

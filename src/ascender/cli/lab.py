@@ -176,7 +176,7 @@ def pack(
 
     A trial that several suites name is stored once. `ascender lab report` reads the store.
     """
-    from ascender.lab.pack import pack as add
+    from ascender.lab.reports.source import pack as add
 
     check_out(out, folder=True)
     paths = add(folder, out, say=note)

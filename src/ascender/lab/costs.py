@@ -2,7 +2,7 @@
 
 One attention layer (projections included) of each variant on random tokens, batch 1:
 
-    flops     of a forward pass, counted on the operators that run (bench.flops)
+    flops     of a forward pass, counted on the operators that run (measure.flops)
     forward   milliseconds of it without gradients; training: forward and backward
     memory    MB at the peak of a training pass, in a process of its own
 
@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ascender.common.files import checked, made_of, read_json, write
 from ascender.hf import AscenderConfig
@@ -82,9 +82,8 @@ def passes(name: str, n: int, order: Costs) -> dict[str, Callable[[], Any]]:
     x = torch.randn(1, n, order.hidden, generator=torch.Generator().manual_seed(n))
 
     @torch.no_grad()
-    def forward() -> Tensor:
-        found: Tensor = attention.eval()(x, causal=order.causal)
-        return found
+    def forward() -> Any:
+        return attention.eval()(x, causal=order.causal)
 
     def training() -> None:
         attention.train().zero_grad()
@@ -108,20 +107,18 @@ def measure(
 
 def _at(
     n: int, order: Costs, say: Callable[[str], None], plan: TimingPlan, memory: bool
-) -> list[Cost]:
-    made = {name: passes(name, n, order) for name in order.variants}
-    seconds: dict[str, dict[str, float]] = {}
+) -> Iterator[Cost]:
+    calls = {name: passes(name, n, order) for name in order.variants}
+    ms: dict[str, dict[str, float]] = {}
     for work in (FORWARD, TRAINING):
         say(f"costs: {work} at {n} tokens")
-        for name in made:
-            made[name][work]()
-        seconds[work] = best({name: calls[work] for name, calls in made.items()}, plan)
-    found = []
-    for name, calls in made.items():
+        for of in calls.values():
+            of[work]()
+        seconds = best({name: of[work] for name, of in calls.items()}, plan)
+        ms[work] = {name: round(1e3 * s, 3) for name, s in seconds.items()}
+    for name, of in calls.items():
         MB = _memory(name, n, order, say) if memory else None
-        ms = {work: round(1e3 * seconds[work][name], 3) for work in seconds}
-        found.append(Cost(name, n, count(calls[FORWARD]), ms[FORWARD], ms[TRAINING], MB))
-    return found
+        yield Cost(name, n, count(of[FORWARD]), ms[FORWARD][name], ms[TRAINING][name], MB)
 
 
 def _memory(name: str, n: int, order: Costs, say: Callable[[str], None]) -> float:
@@ -133,10 +130,9 @@ def _memory(name: str, n: int, order: Costs, say: Callable[[str], None]) -> floa
 def child(name: str, n: int, order: dict[str, Any]) -> dict[str, float]:
     """What the process of its own does."""
     torch.set_num_threads(1)
-    lists = {name: tuple(order[name]) for name in ("variants", "lengths")}
-    given = Costs(**{**order, **lists})
-    passes(name, min(n, SMALL), given)[TRAINING]()
-    return used(passes(name, n, given)[TRAINING])
+    costs = Costs(**order)
+    passes(name, min(n, SMALL), costs)[TRAINING]()
+    return used(passes(name, n, costs)[TRAINING])
 
 
 def keep(folder: Path, order: Costs, rows: Sequence[Cost]) -> Path:

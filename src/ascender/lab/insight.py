@@ -41,9 +41,9 @@ class InsightResult:
 
     def advice(self) -> list[tuple[str, str]]:
         """What to do next, in English and Korean."""
-        from ascender.lab.reports.advice import advice
+        from ascender.lab.reports import insight_report
 
-        return list(advice(self.measured, self.names[self.measured[0].variant][0]))
+        return list(insight_report.advice(self.measured, self.names[self.measured[0].variant][0]))
 
     def record(self) -> dict[str, Any]:
         """Measurements, tables and advice, as JSON."""

@@ -8,7 +8,7 @@ say: a paired bootstrap and approximate randomisation over them, seeds averaged.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Protocol, runtime_checkable
@@ -64,6 +64,11 @@ class Condition:
     records: tuple[Record, ...]
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Of the trials."""
+        return tuple(r["key"] for r in self.records)
+
+    @property
     def seeds(self) -> list[int]:
         return [r["run"]["seed"] for r in self.records]
 
@@ -71,6 +76,17 @@ class Condition:
     def values(self) -> list[float]:
         """Test scores."""
         return [r["test"]["value"] for r in self.records]
+
+    @property
+    def higher(self) -> bool:
+        """Whether more of the metric is better."""
+        return bool(self.records[0]["higher"])
+
+    @property
+    def chance(self) -> float | None:
+        """The chance level of the task."""
+        chance: float | None = self.records[0]["chance"]
+        return chance
 
     @property
     def range_(self) -> Interval | None:
@@ -91,13 +107,24 @@ class Condition:
 
     def costs(self, goal: float, unit: str) -> list[float | None]:
         """What each seed took to reach a validation score; None where it never did."""
-        higher = self.records[0]["higher"]
-        return [reached(curve(r, unit), goal, higher) for r in self.records]
+        return [reached(curve(r, unit), goal, self.higher) for r in self.records]
 
     def median_cost(self, goal: float, unit: str) -> float | None:
         """Over seeds, those that never got there censored at their end."""
         ends = [curve(r, unit)[-1][0] for r in self.records]
         return median_reached(self.costs(goal, unit), ends)
+
+
+def matched(a: Condition, b: Condition | None) -> tuple[Condition, Condition] | None:
+    """Both on the seeds that both have, in the same order; None: no such seed."""
+    common = set(a.seeds) & set(b.seeds) if b is not None else set()
+    if b is None or not common:
+        return None
+    mine, theirs = (
+        replace(c, records=tuple(c.records[c.seeds.index(seed)] for seed in sorted(common)))
+        for c in (a, b)
+    )
+    return mine, theirs
 
 
 @dataclass(frozen=True)
@@ -131,8 +158,11 @@ def on_validation(record: Record) -> Record:
 def label_tasks(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
     """Records whose task carries what else differs between runs of one variant and seed, such as
     "distinct (crowd=32)"; and the task that each such name stands for."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for r in records:
+        groups.setdefault(tuple(r["run"][name] for name in OF_A_TRIAL), []).append(r)
     differ: dict[str, list[str]] = {}
-    for group in _grouped(records):
+    for group in groups.values():
         settings = [_flat(r) for r in group]
         names = dict.fromkeys(name for s in settings for name in s)
         new = [n for n in names if len({json.dumps(s.get(n)) for s in settings}) > 1]
@@ -149,13 +179,6 @@ def label_tasks(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]
     return named, base_task
 
 
-def _grouped(records: Iterable[Record]) -> Iterable[list[Record]]:
-    groups: dict[tuple[Any, ...], list[Record]] = {}
-    for r in records:
-        groups.setdefault(tuple(r["run"][name] for name in OF_A_TRIAL), []).append(r)
-    return groups.values()
-
-
 def _flat(record: Record) -> dict[str, Any]:
     """Everything of a run but task, variant and seed; the task's options by their own names."""
     run = {k: v for k, v in record["run"].items() if k not in (*OF_A_TRIAL, "options")}
@@ -164,50 +187,42 @@ def _flat(record: Record) -> dict[str, Any]:
 
 def conditions(records: Sequence[Record]) -> list[Condition]:
     """Records by task and variant, in the order in which they come."""
-    found: dict[tuple[str, str], list[Record]] = {}
+    by_name: dict[tuple[str, str], list[Record]] = {}
     for r in label_tasks(records)[0]:
-        found.setdefault((r["run"]["task"], r["run"]["variant"]), []).append(r)
+        by_name.setdefault((r["run"]["task"], r["run"]["variant"]), []).append(r)
     return [
         Condition(task, variant, tuple(sorted(rs, key=lambda r: r["run"]["seed"])))
-        for (task, variant), rs in found.items()
+        for (task, variant), rs in by_name.items()
     ]
 
 
 def compare(suite: Judged, records: Sequence[Record], draws: int = 10_000) -> list[Comparison]:
     """Every variant against its baseline, on the seeds that both have."""
-    by_task: dict[str, dict[str, Condition]] = {}
-    for condition in conditions(records):
-        by_task.setdefault(condition.task, {})[condition.variant] = condition
-    found = []
-    for of in by_task.values():
-        for variant, condition in of.items():
-            base = of.get(baseline_of(suite, variant) or "")
-            if base is not None and set(condition.seeds) & set(base.seeds):
-                found.append(_one(condition, base, draws))
-    adjusted = holm([c.by_seed.t_p for c in found])
-    higher = {
-        condition.task: bool(condition.records[0]["higher"]) for condition in conditions(records)
-    }
+    by_name = {(c.task, c.variant): c for c in conditions(records)}
+    tasks = list(dict.fromkeys(task for task, _ in by_name))
+    pairs = [
+        pair
+        for (task, variant), c in sorted(by_name.items(), key=lambda item: tasks.index(item[0][0]))
+        if (pair := matched(c, by_name.get((task, baseline_of(suite, variant) or ""))))
+    ]
+    by_seed = [paired(a.values, b.values, a.range_) for a, b in pairs]
+    adjusted = holm([one.t_p for one in by_seed])
     return [
-        replace(
-            c,
-            p=p,
-            verdict=verdict(c.by_seed.interval, p, replace(suite.rule, higher=higher[c.task])),
-        )
-        for c, p in zip(found, adjusted, strict=True)
+        _compared(a, b, one, p, suite.rule, draws)
+        for (a, b), one, p in zip(pairs, by_seed, adjusted, strict=True)
     ]
 
 
-def _one(condition: Condition, base: Condition, draws: int) -> Comparison:
-    seeds = sorted(set(condition.seeds) & set(base.seeds))
-    a, b = ([c.records[c.seeds.index(s)] for s in seeds] for c in (condition, base))
-    x, y = ([r["test"]["value"] for r in rs] for rs in (a, b))
+def _compared(
+    a: Condition, b: Condition, by_seed: Paired, p: float | None, rule: DecisionRule, draws: int
+) -> Comparison:
+    x, y = (np.array([r["test"]["scores"] for r in c.records]) for c in (a, b))
     examples = randomised = None
-    scores = [np.array([r["test"]["scores"] for r in rs]) for rs in (a, b)]
-    if scores[0].shape == scores[1].shape and scores[0].ndim == 2 and scores[0].size:
-        examples = paired_bootstrap(scores[0], scores[1], draws)
-        randomised = approximate_randomisation(scores[0], scores[1], draws).p
+    if x.shape == y.shape and x.ndim == 2 and x.size:
+        examples = paired_bootstrap(x, y, draws)
+        randomised = approximate_randomisation(x, y, draws).p
     return Comparison(
-        condition.task, condition.variant, base.variant, paired(x, y, condition.range_),
-        examples, randomised, cliffs_delta(x, y), paired_d(x, y), None, "tie",
+        a.task, a.variant, b.variant, by_seed, examples, randomised,
+        cliffs_delta(a.values, b.values), paired_d(a.values, b.values), p,
+        verdict(by_seed.interval, p, replace(rule, higher=a.higher)),
     )  # fmt: skip

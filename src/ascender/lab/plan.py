@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,15 +57,15 @@ class BudgetPlan:
 
     def left_out(self) -> list[str]:
         """A line for every cell that loses seeds."""
-        lines = []
         cells: dict[str, list[Run]] = {}
         for run in self.out:
             cells.setdefault(run.cell, []).append(run)
-        names = [(runs[0].task, runs[0].variant) for runs in cells.values()]
-        for name, runs in zip(names, cells.values(), strict=True):
-            more = [str(dict(runs[0].options))] if names.count(name) > 1 else []
-            lost = ", ".join(str(run.seed) for run in runs)
-            lines.append(f"left out: {', '.join([*name, *more])}, seeds {lost}")
+        names = Counter((runs[0].task, runs[0].variant) for runs in cells.values())
+        lines = []
+        for first, *rest in cells.values():
+            more = f", {dict(first.options)}" if names[first.task, first.variant] > 1 else ""
+            lost = ", ".join(str(run.seed) for run in (first, *rest))
+            lines.append(f"left out: {first.task}, {first.variant}{more}, seeds {lost}")
         return lines
 
 

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
 
 from ascender.lab.store import TRIES, Store
 from ascender.lab.suite import Suite
+from ascender.train import Run
 from ascender.train.display import clock
 
 DONE, RUNNING, OPEN, FAILED = "✓", "▶", "·", "✗"
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """The state of one trial."""
 
-    cell: str
-    task: str
-    variant: str
-    seed: int
+    run: Run
     mark: str
     step: int
-    steps: int
     seconds: float
 
 
@@ -40,25 +35,28 @@ def states(suite: Suite, store: Store) -> list[State]:
             mark = FAILED
         else:
             mark = RUNNING if store.busy(run.key) else OPEN
-        trials.append(
-            State(run.cell, run.task, run.variant, run.seed, mark, step, run.steps, seconds)
-        )
+        trials.append(State(run, mark, step, seconds))
     return trials
 
 
 def left(trials: list[State], workers: int) -> float | None:
     """Seconds left: the remaining steps at the pace of their cell, or of the mean cell
     where it has none yet; None before any step."""
-    pace: dict[str, float] = {}
-    for t in trials:
-        if t.step and t.seconds:
-            pace[t.cell] = t.seconds / t.step
+    pace = {t.run.cell: t.seconds / t.step for t in trials if t.step and t.seconds}
     if not pace:
         return None
     usual = sum(pace.values()) / len(pace)
     todo = [t for t in trials if t.mark in (RUNNING, OPEN)]
-    work = sum((t.steps - t.step) * pace.get(t.cell, usual) for t in todo)
+    work = sum((t.run.steps - t.step) * pace.get(t.run.cell, usual) for t in todo)
     return work / max(1, min(workers, len(todo)))
+
+
+def headline(trials: list[State], workers: int) -> str:
+    """How many are done and have failed, and the time left."""
+    seconds, marks = left(trials, workers), [t.mark for t in trials]
+    failed = f", {marks.count(FAILED)} failed" if FAILED in marks else ""
+    rest = f", {clock(seconds)} left" if seconds else ""
+    return f"{marks.count(DONE)} of {len(trials)} trials done{failed}{rest}"
 
 
 def table(trials: list[State], workers: int, title: str) -> Any:
@@ -66,19 +64,16 @@ def table(trials: list[State], workers: int, title: str) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    seconds = left(trials, workers)
-    done = sum(t.mark == DONE for t in trials)
-    rest = f", {clock(seconds)} left" if seconds else ""
-    result = Table(title=Text(f"{title}: {done} of {len(trials)} trials{rest}"), min_width=60)
+    result = Table(title=Text(f"{title}: {headline(trials, workers)}"), min_width=60)
     for name in ("task", "variant", "seeds", "running"):
         result.add_column(name)
     cells: dict[str, list[State]] = {}
     for t in trials:
-        cells.setdefault(t.cell, []).append(t)
+        cells.setdefault(t.run.cell, []).append(t)
     for cell in cells.values():
-        running = [f"{t.seed}: {t.step}/{t.steps}" for t in cell if t.mark == RUNNING]
-        marks = "".join(t.mark for t in cell)
-        result.add_row(Text(cell[0].task), Text(cell[0].variant), marks, "  ".join(running))
+        running = [f"{t.run.seed}: {t.step}/{t.run.steps}" for t in cell if t.mark == RUNNING]
+        run, marks = cell[0].run, "".join(t.mark for t in cell)
+        result.add_row(Text(run.task), Text(run.variant), marks, "  ".join(running))
     return result
 
 
@@ -88,39 +83,28 @@ def watched(
 ) -> Iterator[Callable[[], None]]:
     """tick(): show the progress, at most twice a second; plain lines where there is no terminal."""
     from rich.console import Console
-
-    console = Console(stderr=True, highlight=False)
-    last, printed = [0.0], [-1]
-
-    def line() -> None:
-        trials = states(suite, store)
-        done = sum(t.mark in (DONE, FAILED) for t in trials)
-        if done != printed[0]:
-            printed[0] = done
-            seconds = left(trials, workers)
-            rest = f", {clock(seconds)} left" if seconds else ""
-            failed = sum(t.mark == FAILED for t in trials)
-            note(f"{suite.name}: {done - failed} of {len(trials)} trials done"
-                 f"{f', {failed} failed' if failed else ''}{rest}")  # fmt: skip
-
-    def often(call: Callable[[], None], every: float) -> Callable[[], None]:
-        def tick() -> None:
-            if time.monotonic() - last[0] > every:
-                last[0] = time.monotonic()
-                call()
-
-        return tick
-
-    if not console.is_terminal:
-        yield often(line, 2.0)
-        line()
-        return
     from rich.live import Live
 
-    with Live(console=console, auto_refresh=False) as live:
+    console = Console(stderr=True, highlight=False)
+    live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+    last, printed = 0.0, -1
 
-        def draw() -> None:
-            live.update(table(states(suite, store), workers, suite.name), refresh=True)
+    def draw() -> None:
+        nonlocal printed
+        trials = states(suite, store)
+        ended = sum(t.mark in (DONE, FAILED) for t in trials)
+        if live is not None:
+            live.update(table(trials, workers, suite.name), refresh=True)
+        elif ended != printed:
+            note(f"{suite.name}: {headline(trials, workers)}")
+        printed = ended
 
-        yield often(draw, 0.5)
+    def tick() -> None:
+        nonlocal last
+        if time.monotonic() - last > (2.0 if live is None else 0.5):
+            last = time.monotonic()
+            draw()
+
+    with live or nullcontext():
+        yield tick
         draw()

@@ -81,7 +81,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Paired:
+class Paired(Summary):
     """Differences a − b by seed: mean, sd, n, interval as in Summary, and the p of two tests.
 
     t_p           paired t test; None where all differences are one number that is not 0: no
@@ -89,10 +89,6 @@ class Paired:
     wilcoxon_p    signed ranks, exact; no less than 2^(1−n)
     """
 
-    mean: float
-    sd: float | None
-    n: int
-    interval: Interval | None
     t_p: float | None
     wilcoxon_p: float | None
 
@@ -101,8 +97,8 @@ def paired(a: Values, b: Values, range_: Interval | None = None) -> Paired:
     """Two variants on the same seeds: d_s = a_s − b_s, tested against 0. One pair is no test.
     `range_` is what a and b can be: of values in [0, 1] the differences lie in [−1, 1].
 
-    >>> found = paired([5, 7, 8, 9], [4, 5, 5, 5])
-    >>> found.mean, round(found.sd, 3), round(found.t_p, 4), found.wilcoxon_p
+    >>> p = paired([5, 7, 8, 9], [4, 5, 5, 5])
+    >>> p.mean, round(p.sd, 3), round(p.t_p, 4), p.wilcoxon_p
     (2.5, 1.291, 0.0305, 0.125)
     >>> paired([5], [4])
     Paired(mean=1.0, sd=None, n=1, interval=None, t_p=None, wilcoxon_p=None)
@@ -110,13 +106,10 @@ def paired(a: Values, b: Values, range_: Interval | None = None) -> Paired:
     d = differences(a, b)
     apart = None if range_ is None else range_.high - range_.low
     s = Summary.of(d, None if apart is None else Interval(-apart, apart))
-    if s.n < 2:
-        return Paired(s.mean, s.sd, s.n, s.interval, None, None)
+    t_p = 1.0 if s.sd is not None and s.mean == 0 else None
     if s.sd:
-        t_p: float | None = float(scipy_stats.ttest_1samp(d, 0.0).pvalue)
-    else:
-        t_p = 1.0 if s.mean == 0 else None
-    return Paired(s.mean, s.sd, s.n, s.interval, t_p, signed_rank(d))
+        t_p = float(scipy_stats.ttest_1samp(d, 0.0).pvalue)
+    return Paired(**vars(s), t_p=t_p, wilcoxon_p=signed_rank(d) if s.n > 1 else None)
 
 
 def differences(a: Values, b: Values) -> Float[np.ndarray, "n"]:
@@ -172,11 +165,10 @@ def paired_d(a: Values, b: Values) -> float | None:
     >>> round(paired_d([2, 4, 7], [1, 3, 5]), 4)
     2.3094
     """
-    d = differences(a, b)
-    mean, sd = float(d.mean()), _sd(d)
-    if not sd:
-        return 0.0 if mean == 0 else None
-    return mean / sd
+    s = Summary.of(differences(a, b))
+    if not s.sd:
+        return 0.0 if s.mean == 0 else None
+    return s.mean / s.sd
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:

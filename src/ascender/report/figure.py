@@ -67,14 +67,18 @@ def style() -> AbstractContextManager[None]:
     })  # fmt: skip
 
 
-def panels(n: int, height: float, per_row: int = 2) -> tuple[Figure, list[Axes]]:
-    """A figure with n axes: a column wide for one, a page wide for more."""
+def blank(width: float, height: float) -> Figure:
+    """An empty figure, in inches."""
     from matplotlib.figure import Figure
 
+    return Figure(figsize=(width, height), layout="constrained", facecolor="w")
+
+
+def panels(n: int, height: float, per_row: int = 2) -> tuple[Figure, list[Axes]]:
+    """A figure with n axes: a column wide for one, a page wide for more."""
     across = min(n, per_row)
     down = math.ceil(n / across)
-    width = COLUMN if n == 1 else PAGE
-    figure = Figure(figsize=(width, down * height), layout="constrained", facecolor="w")
+    figure = blank(COLUMN if n == 1 else PAGE, down * height)
     axes = list(figure.subplots(down, across, squeeze=False).flat)
     for spare in axes[n:]:
         spare.remove()
@@ -83,9 +87,7 @@ def panels(n: int, height: float, per_row: int = 2) -> tuple[Figure, list[Axes]]
 
 def stacked(n: int, height: float) -> Any:
     """(figure, n subfigures, one below the other)."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(PAGE, n * height), layout="constrained", facecolor="w")
+    figure = blank(PAGE, n * height)
     return figure, list(figure.subfigures(n, 1, squeeze=False).flat)
 
 

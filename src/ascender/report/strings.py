@@ -63,6 +63,11 @@ class Strings(dict[str, Pair]):
         return {k.removeprefix(start): v for k, v in self.items() if k.startswith(start)}
 
 
+def same(text: str) -> Pair:
+    """Text that both languages share."""
+    return text, text
+
+
 def joined(*pairs: Pair, joint: str = "") -> Pair:
     """Pairs one after the other, language by language."""
     return joint.join(en for en, _ in pairs), joint.join(ko for _, ko in pairs)

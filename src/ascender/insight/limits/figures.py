@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ascender.insight.limits.distance import GUIDE
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.strings import STRINGS
 from ascender.insight.limits.summary import of
-from ascender.report.figure import GREYS, Label, labels, legend, panels
+from ascender.report.figure import GREYS, Axes, Figure, Label, labels, legend, panels
 from ascender.report.palette import SERIES, line_style, normalizer
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-else:  # imported only by the functions that draw
-    Axes = Figure = Any
 
 LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1)), (0, (4, 1, 1, 1)), (0, (7, 2)))
 MARKS = ("o", "s", "^", "D", "v", "P", "X")

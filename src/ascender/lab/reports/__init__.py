@@ -7,8 +7,7 @@ OUT/methods.md                          the statistical checklist, filled in
 OUT/trials.jsonl.gz suite.json          the records: `ascender lab report OUT` makes it again
 """
 
-from ascender.lab.reports.bundle_report import bundle_report
-from ascender.lab.reports.documents import documents_in, fill
+from ascender.lab.reports.bundle_report import bundle_report, documents_in, fill
 from ascender.lab.reports.source import read
 from ascender.lab.reports.suite_report import report
 from ascender.lab.reports.suite_results import SuiteResults

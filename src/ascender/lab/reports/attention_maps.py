@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,13 +14,8 @@ from ascender.core.rules import RULES
 from ascender.insight import load
 from ascender.lab.judge import Record
 from ascender.lab.reports.suite_results import SuiteResults, omega
-from ascender.report.figure import PAGE, Label
+from ascender.report.figure import PAGE, Figure, Label, blank
 from ascender.train.run import Run
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-else:  # imported only by the functions that draw
-    Figure = Any
 
 TERMS = ("base", *RULES, "total", "weights")
 MOST = 96  # tokens drawn; of a longer example the first ones
@@ -42,7 +37,7 @@ class Maps:
 
 
 def maps(results: SuiteResults, data_dir: str | None = None) -> Maps:
-    """Condition the first trial with rules whose model is here; the first test example."""
+    """Of the first trial with rules whose model is here; the first test example."""
     name, records = results.ruled(), results.source.records
     chosen = [r for r in records if r["run"]["variant"] == name and omega(r)]
     here = [r for r in chosen if results.source.model(r["key"]).is_dir()]
@@ -88,9 +83,7 @@ def _tokens(tokenizer: Any, ids: Tensor | None, n: int) -> tuple[str, ...]:
 
 def draw(found: Maps, say: Label) -> Figure:
     """Three terms above, one and the sum and the weights below."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(PAGE, 4.6), layout="constrained", facecolor="w")
+    figure = blank(PAGE, 4.6)
     axes = figure.subplots(2, 3)
     scores = [found.terms[t] for t in TERMS[:-1]]
     top = max(float(np.abs(m).max()) for m in scores) or 1.0

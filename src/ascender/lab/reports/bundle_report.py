@@ -1,9 +1,10 @@
-"""The report of a bundle: one of each suite, its claims, and a page that leads to them."""
+"""The report of a bundle: one of each suite, its claims, and a page that leads to them; and the
+lab's tables inside documents (`ascender lab report … --into`)."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ascender.common.files import write
@@ -14,9 +15,10 @@ from ascender.lab.reports.source import NoTrial, read
 from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_report import all_tables, table_files, write_suite_report
 from ascender.lab.reports.suite_results import DRAWS, SuiteResults
+from ascender.report.blocks import block_names, fill_document
 from ascender.report.page import Block, Page, PageFigure, Paragraph, Section, render
 from ascender.report.strings import Pair
-from ascender.report.table import Table
+from ascender.report.table import Table, markdown
 
 
 def bundle_report(
@@ -45,9 +47,9 @@ def bundle_report(
 def read_suites(
     folder: Path, draws: int = DRAWS, say: Callable[[str], None] = warnings.warn
 ) -> dict[str, SuiteResults]:
-    """The suites of a bundle's folder that have a finished trial, by name."""
+    """The suite of a folder, or those of a bundle's that have a finished trial, by name."""
     suite_results = {}
-    for place in inside(folder):
+    for place in inside(folder) or [folder]:
         try:
             results = SuiteResults.of(read(place, None, say), draws)
         except NoTrial:
@@ -70,7 +72,7 @@ def bundle_page(
         trials = STRINGS.pair("page.trials_done", n=done, all=len(sheet.trials) or done)
         blocks: tuple[Block, ...] = (
             Paragraph(verdicts[name]),
-            Paragraph((sheet.claim, sheet.claim_ko or sheet.claim), "soft", STRINGS["page.claim"]),
+            Paragraph(sheet.claims, "soft", STRINGS["page.claim"]),
             Paragraph(trials, "soft"),
         )
         sections.append(Section((name, name), blocks, href=f"{name}/index.html"))
@@ -92,3 +94,46 @@ def _main_figure(
             svg = (folder / f"{main}.svg").read_text(encoding="utf-8")
             return PageFigure(main, svg, verdicts[name])
     return None
+
+
+# --- inside documents
+
+
+def documents_in(paths: Iterable[Path]) -> list[Path]:
+    """The documents themselves, and of folders those with a block of the lab."""
+    documents: list[Path] = []
+    for path in paths:
+        documents += filter(_wanted, sorted(path.rglob("*.md"))) if path.is_dir() else [path]
+    return documents
+
+
+def _wanted(document: Path) -> list[str]:
+    return block_names(document.read_text(encoding="utf-8"), "lab")
+
+
+def fill(
+    documents: Mapping[Path, str], folder: Path, draws: int = DRAWS,
+    say: Callable[[str], None] = warnings.warn,
+) -> list[Path]:  # fmt: skip
+    """Update the blocks <!-- lab: SUITE TABLE --> of documents, each in its language, from a suite
+    or from the suites and claims of a bundle. Blocks of other suites stay. All documents are
+    written, or none where one asks for a table that does not exist."""
+    wanted = {name for path in documents for name in _wanted(path)}
+    bundle, stated = claimed(folder)
+    suite_results = read_suites(folder, draws, say)
+    tables: dict[str, Table] = {}
+    for suite, results in suite_results.items():
+        needed = {name.split()[1] for name in wanted if name.split()[0] == suite}
+        if needed:
+            tables |= {f"{suite} {table.name}": table for table in all_tables(results, needed)}
+    if stated and f"{bundle} claims" in wanted:
+        tables[f"{bundle} claims"] = claims(stated, suite_results)
+    known = (bundle, *suite_results)
+    texts = {
+        path: fill_document(
+            path, "lab", {name: markdown(table, lang) for name, table in tables.items()},
+            others=lambda name: name.split()[0] not in known,
+        )
+        for path, lang in documents.items()
+    }  # fmt: skip
+    return [write(path, text) for path, text in texts.items()]

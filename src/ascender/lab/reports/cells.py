@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping
 from math import log10
 
 from ascender.lab.judge import Condition
@@ -14,6 +14,7 @@ from ascender.report.table import Cell, Column, Table
 NONE = Cell("–")
 WORDS = ("task", "variant", "metric", "of", "role", "against", "paper_claim", "suite", "ground")
 ROW_NAMES = ("task", "variant")
+Trials = tuple[str, ...]  # keys
 
 
 def number(x: float, signed: bool = False) -> str:
@@ -49,44 +50,51 @@ def effect(x: float) -> str:
     return f"{x:+.2f}".replace("-", "−")
 
 
+def ratio(x: float) -> str:
+    return f"{x:.2f}×"
+
+
 def span(interval: Interval, signed: bool = False) -> str:
     return f"[{number(interval.low, signed)}, {number(interval.high, signed)}]"
 
 
-def keys(*conditions: Condition | None, seeds: Sequence[int] | None = None) -> tuple[str, ...]:
-    """Of the trials of some conditions; with `seeds` only of those."""
-    return tuple(
-        r["key"] for condition in conditions if condition is not None for r in condition.records
-        if seeds is None or r["run"]["seed"] in seeds
-    )  # fmt: skip
+def number_cell(
+    x: float | None, trials: Trials = (), show: Callable[[float], str] = number
+) -> Cell:
+    return NONE if x is None else Cell(show(x), trials, {"": x})
 
 
-def mean_cell(s: Summary, trials: tuple[str, ...], signed: bool = False) -> Cell:
+def mean_cell(s: Summary, trials: Trials, signed: bool = False) -> Cell:
     spread = "" if s.sd is None else f" ± {number(s.sd)}"
     return Cell(number(s.mean, signed) + spread, trials, {"mean": s.mean, "sd": s.sd})
 
 
-def interval_cell(interval: Interval | None, trials: tuple[str, ...]) -> Cell:
+def interval_cell(interval: Interval | None, trials: Trials) -> Cell:
     if interval is None:
         return NONE
     return Cell(span(interval), trials, {"low": interval.low, "high": interval.high})
 
 
-def difference_cell(mean: float, interval: Interval | None, trials: tuple[str, ...]) -> Cell:
+def difference_cell(
+    mean: float, interval: Interval | None, trials: Trials, name: str = "mean"
+) -> Cell:
     low, high = interval or (None, None)
     within = "" if interval is None else f" {span(interval, True)}"
-    return Cell(number(mean, True) + within, trials, {"mean": mean, "low": low, "high": high})
+    return Cell(number(mean, True) + within, trials, {name: mean, "low": low, "high": high})
 
 
-def p_cell(p: float | None, trials: tuple[str, ...]) -> Cell:
-    return NONE if p is None else Cell(p_value(p), trials, {"": p})
+def cost_cell(
+    x: float | None, base: float | None, trials: Trials = (), show: Callable[[float], str] = short
+) -> Cell:
+    """A cost, and in brackets its ratio to the baseline's."""
+    if x is None:
+        return NONE
+    share = x / base if base else None
+    text = show(x) if share is None else f"{show(x)} ({ratio(share)})"
+    return Cell(text, trials, {"mean": x, "ratio": share})
 
 
-def ratio_cell(x: float, trials: tuple[str, ...]) -> Cell:
-    return Cell(f"{x:.2f}×", trials, {"": x})
-
-
-def verdict_cell(verdict: str, trials: tuple[str, ...] = ()) -> Cell:
+def verdict_cell(verdict: str, trials: Trials = ()) -> Cell:
     en, ko = STRINGS.pair(f"verdict.{verdict}")
     return Cell(en, trials, ko=ko, code=verdict)
 
@@ -101,15 +109,17 @@ def _term(name: str) -> Pair:
     return STRINGS.get(f"axis.{name}") or STRINGS.get(f"axis.of_{name}") or (name, name)
 
 
-def lab_table(
-    name: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], baseline: str = ""
-) -> Table:
-    """A table with its title, note and headings from the lab's strings."""
-    named = tuple(
+def metric(condition: Condition) -> str:
+    return f"{condition.records[0]['metric']} {'↑' if condition.higher else '↓'}"
+
+
+def lab_table(name: str, rows: Iterable[Mapping[str, Cell]], baseline: str = "") -> Table:
+    """A table with its title, note and headings from the lab's strings; rows by column."""
+    rows = list(rows)
+    columns = tuple(
         Column(c, STRINGS.pair(f"column.{c}", baseline=baseline), c in WORDS, c in ROW_NAMES)
-        for c in columns
+        for c in (rows[0] if rows else ())
     )
     note = STRINGS.pair(f"note.{name}", baseline=baseline)
-    return Table(
-        name, named, tuple(map(tuple, rows)), STRINGS.pair(f"title.{name}"), (note,)
-    )  # fmt: skip
+    cells = tuple(tuple(row[c.name] for c in columns) for row in rows)
+    return Table(name, columns, cells, STRINGS.pair(f"title.{name}"), (note,))

@@ -7,22 +7,18 @@ Each gives a figure, or None where the records have nothing for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ascender.core.rules import RULES
 from ascender.lab.judge import Condition, curve
 from ascender.lab.reports.suite_results import SuiteResults, omega
-from ascender.report.figure import THIN, Label, legend, panels, shortened
+from ascender.lab.reports.tables import FLOPS
+from ascender.lab.stats import Summary
+from ascender.report.figure import THIN, Axes, Figure, Label, legend, panels, shortened
 from ascender.report.palette import RULES as RULE_COLOURS
 from ascender.report.palette import LineStyle, line_styles
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-else:  # imported only by the functions that draw
-    Axes = Figure = Any
 
 RULE_LINES = {"align": "-", "sep": (0, (4, 1.5)), "coh": (0, (1, 1))}
 LENGTHS = ("length", "crowd")
@@ -35,14 +31,13 @@ def pareto(results: SuiteResults, say: Label) -> Figure | None:
     figure, axes = panels(len(results.tasks), 2.3)
     for axis, task in zip(axes, results.tasks, strict=True):
         conditions = results.of_task(task)
-        x = [condition.mean("attention_flops_an_example") for condition in conditions]
+        x = [condition.mean(FLOPS) for condition in conditions]
         y = [condition.summary.mean for condition in conditions]
-        for condition, cost, quality in zip(conditions, x, y, strict=True):
-            style = styles[condition.variant]
-            axis.errorbar(cost, quality, yerr=_reach(condition), fmt=style.mark, color=style.colour,
-                          ms=5.5, elinewidth=0.9, capsize=2,
-                          label=shortened(condition.variant))  # fmt: skip
-        at = frontier(x, y, conditions[0].records[0]["higher"])
+        for c, cost, quality in zip(conditions, x, y, strict=True):
+            style, name = styles[c.variant], shortened(c.variant)
+            axis.errorbar(cost, quality, yerr=reach(c.summary), fmt=style.mark, color=style.colour,
+                          ms=5.5, elinewidth=0.9, capsize=2, label=name)  # fmt: skip
+        at = frontier(x, y, conditions[0].higher)
         axis.step([*(x[i] for i in at), max(x)], [*(y[i] for i in at), y[at[-1]]], where="post",
                   color="#555555", lw=1, zorder=0, label=say("frontier"))  # fmt: skip
         _chance(axis, conditions[0], say, near=True)
@@ -70,15 +65,13 @@ def frontier(x: Sequence[float], y: Sequence[float], higher: bool = True) -> lis
 
 def deltas(results: SuiteResults, say: Label) -> Figure | None:
     """3: differences from the baseline, with intervals."""
-    tasks = [t for t in results.tasks if any(c.task == t for c in results.judged.values())]
-    if not tasks:
+    by_task = [[c for c in results.of_task(t) if results.comparison(c)] for t in results.tasks]
+    by_task = [conditions for conditions in by_task if conditions]
+    if not by_task:
         return None
-    most = max(sum(c.task == t for c in results.judged.values()) for t in tasks)
-    styles = line_styles(results.variants)
-    figure, axes = panels(len(tasks), 0.75 + 0.26 * most)
-    for axis, task in zip(axes, tasks, strict=True):
-        conditions = [c for c in results.of_task(task) if (c.task, c.variant) in results.judged]
-        smallest = results.sheet.rule.smallest
+    styles, smallest = line_styles(results.variants), results.sheet.rule.smallest
+    figure, axes = panels(len(by_task), 0.75 + 0.26 * max(map(len, by_task)))
+    for axis, conditions in zip(axes, by_task, strict=True):
         if smallest:
             axis.axvspan(-smallest, smallest, color="#DDDDDD", lw=0, zorder=0)
         axis.axvline(0, color="black", lw=0.8, zorder=1)
@@ -121,7 +114,7 @@ def length(results: SuiteResults, say: Label) -> Figure | None:
         for variant, line in found[task].items():
             x = sorted(line)
             y = [line[at].summary.mean for at in x]
-            reach = np.array([_reach(line[at]) or [[0], [0]] for at in x])[:, :, 0].T
+            reach = np.array([reach(line[at].summary) or [[0], [0]] for at in x])[:, :, 0].T
             style = styles[variant]
             axis.errorbar(x, y, yerr=reach, color=style.colour, marker=style.mark, ls=style.line,
                           elinewidth=0.9, capsize=2, label=shortened(variant))  # fmt: skip
@@ -202,8 +195,8 @@ def _curves(
     )
 
 
-def _reach(condition: Condition) -> list[list[float]] | None:
-    s = condition.summary
+def reach(s: Summary) -> list[list[float]] | None:
+    """Error bars of a mean."""
     if s.interval is None:
         return None
     return [[s.mean - s.interval.low], [s.interval.high - s.mean]]
@@ -212,7 +205,7 @@ def _reach(condition: Condition) -> list[list[float]] | None:
 def _chance(axis: Axes, condition: Condition, say: Label, near: bool = False) -> None:
     """A dotted line; with `near`, where it would compress the other points, a number and an
     arrow."""
-    chance = condition.records[0]["chance"]
+    chance = condition.chance
     if chance is None:
         return
     low, high = axis.get_ylim()
@@ -226,8 +219,7 @@ def _chance(axis: Axes, condition: Condition, say: Label, near: bool = False) ->
 
 
 def _metric(condition: Condition) -> str:
-    r = condition.records[0]
-    return str(r["metric"]) if r["higher"] else f"{r['metric']} ↓"
+    return f"{condition.records[0]['metric']}{'' if condition.higher else ' ↓'}"
 
 
 def _name(axis: Axes, condition: Condition, x: str, y: str, title: str | None = None) -> None:

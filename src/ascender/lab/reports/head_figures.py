@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +11,23 @@ from ascender.core.rules import RULES
 from ascender.insight.contribution import TERMS
 from ascender.insight.grouping import SOURCES
 from ascender.lab.judge import RANGES
-from ascender.lab.reports.figures import ruled
+from ascender.lab.reports.figures import reach, ruled
 from ascender.lab.reports.model_insight import ModelInsight, measured
 from ascender.lab.reports.suite_results import SuiteResults, omega
 from ascender.lab.stats import Summary
-from ascender.report.figure import GREYS, THIN, Label, legend, panels, shortened, stacked
+from ascender.report.figure import (
+    GREYS,
+    THIN,
+    Axes,
+    Figure,
+    Label,
+    legend,
+    panels,
+    shortened,
+    stacked,
+)
 from ascender.report.palette import RULES as RULE_COLOURS
 from ascender.report.palette import line_style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
-else:  # imported only by the functions that draw
-    Axes = Figure = SubFigure = Any
 
 HATCHES = {"align": "", "sep": "////", "coh": "...."}
 Maps = Mapping[str, np.ndarray]
@@ -33,50 +37,47 @@ Places = Mapping[tuple[str, int], float]  # of a source and a layer
 def heads(results: SuiteResults, say: Label) -> Figure | None:
     """4: ω by layer and head, mean over seeds; below it what the rules do, where it was
     measured."""
-    found = _shown(results)
-    if found:
-        return head_maps(found, say)
+    models = _ruled_models(results)
+    if models:
+        return head_maps(models, say)
     conditions = ruled(results)
-    if not conditions:
-        return None
-    maps = {
-        condition.task: {
-            rule: np.mean([omega(r)[rule] for r in condition.records if omega(r)], axis=0)
+    return _maps([
+        (c.task, "ω", {
+            rule: np.mean([omega(r)[rule] for r in c.records if omega(r)], axis=0)
             for rule in RULES
-        }
-        for condition in conditions
-    }
-    figure, rows = stacked(
-        len(conditions), _height(*(m for of in maps.values() for m in of.values()))
-    )
-    how = _scale([m for of in maps.values() for m in of.values()])
-    for row, (task, of) in zip(rows, maps.items(), strict=True):
-        row.suptitle(shortened(task, 70), x=0.01, ha="left", weight="bold", size=9)
-        _heat(row, of, say, "ω", how)
-    return figure
+        })
+        for c in conditions
+    ], say) if conditions else None  # fmt: skip
 
 
-def _shown(results: SuiteResults) -> list[ModelInsight]:
+def _ruled_models(results: SuiteResults) -> list[ModelInsight]:
     """The variant that stands for the rules, on each task where it was measured."""
     return [m for m in measured(results) if m.variant == results.ruled() and m.ruled]
 
 
-def head_maps(found: Sequence[ModelInsight], say: Label) -> Figure:
+def head_maps(models: Sequence[ModelInsight], say: Label) -> Figure:
     """For each task ω above and the attention moved below, heads matched between seeds."""
-    of = [
+    return _maps([
         (m.task, label, {rule: get(rule) for rule in RULES})
-        for m in found
+        for m in models
         for label, get in (("ω", m.omega), (say("moved"), m.moved))
-    ]
-    figure, rows = stacked(len(of), _height(*(t for *_, maps in of for t in maps.values())))
+    ], say)  # fmt: skip
+
+
+def _maps(rows: Sequence[tuple[str, str, Maps]], say: Label) -> Figure:
+    """A row of maps for each (task, what is shown, map by rule); one scale for all that show the
+    same."""
+    figure, places = stacked(len(rows), _height(*(m for *_, of in rows for m in of.values())))
     scales = {
-        label: _scale([t for _, name, maps in of if name == label for t in maps.values()])
-        for _, label, _ in of
+        label: _scale([m for _, name, of in rows if name == label for m in of.values()])
+        for _, label, _ in rows
     }
-    for i, (row, (task, label, maps)) in enumerate(zip(rows, of, strict=True)):
-        if i % 2 == 0:
-            row.suptitle(shortened(task, 70), x=0.01, ha="left", weight="bold", size=9)
-        _heat(row, maps, say, label, scales[label])
+    titled = ""
+    for place, (task, label, of) in zip(places, rows, strict=True):
+        if task != titled:
+            place.suptitle(shortened(task, 70), x=0.01, ha="left", weight="bold", size=9)
+        titled = task
+        _heat(place, of, say, label, scales[label])
     return figure
 
 
@@ -95,7 +96,7 @@ def _scale(maps: Sequence[np.ndarray]) -> dict[str, Any]:
     return {"cmap": "YlGnBu", "vmin": 0, "vmax": top, "places": places}
 
 
-def _heat(row: SubFigure, of: Maps, say: Label, label: str, how: Mapping[str, Any]) -> None:
+def _heat(row: Any, of: Maps, say: Label, label: str, how: Mapping[str, Any]) -> None:
     """A map for each rule, layers down, heads across."""
     axes = row.subplots(1, len(of), sharey=True)
     colours = {name: value for name, value in how.items() if name != "places"}
@@ -126,23 +127,23 @@ def _numbers(axis: Axes, m: np.ndarray, image: Any, places: int) -> None:
 
 def roles(results: SuiteResults, say: Label) -> Figure | None:
     """The roles of heads: mean attention moved by each rule, and how many heads have it."""
-    found = _shown(results)
-    return role_bars(found, say) if found else None
+    models = _ruled_models(results)
+    return role_bars(models, say) if models else None
 
 
-def role_bars(found: Sequence[ModelInsight], say: Label) -> Figure:
+def role_bars(models: Sequence[ModelInsight], say: Label) -> Figure:
     """A panel a task, a group of bars a role."""
-    most = max(len(m.roles.names) for m in found)
-    figure, axes = panels(len(found), 0.85 + 0.42 * most)
-    for axis, m in zip(axes, found, strict=True):
-        made, wide = m.roles, 0.8 / len(RULES)
+    most = max(len(m.roles.names) for m in models)
+    figure, axes = panels(len(models), 0.85 + 0.42 * most)
+    for axis, m in zip(axes, models, strict=True):
+        roles, wide = m.roles, 0.8 / len(RULES)
         for r, rule in enumerate(RULES):
-            x = made.centres[:, len(TERMS) + r]
+            x = roles.centres[:, len(TERMS) + r]
             y = np.arange(len(x)) + (r - 1) * wide
             axis.barh(y, x, wide * 0.92, color=RULE_COLOURS[rule], hatch=HATCHES[rule],
                       edgecolor="white", lw=0, label=say(rule))  # fmt: skip
-        n = np.bincount(made.which, minlength=len(made.names))
-        names = [f"{_role(name, say)} ({k})" for name, k in zip(made.names, n, strict=True)]
+        n = np.bincount(roles.which, minlength=len(roles.names))
+        names = [f"{_role(name, say)} ({k})" for name, k in zip(roles.names, n, strict=True)]
         axis.set_yticks(range(len(names)), names)
         axis.set_ylim(len(names) - 0.5, -0.5)
         axis.tick_params(axis="y", length=0)
@@ -159,19 +160,19 @@ def _role(name: str, say: Label) -> str:
 
 def grouping(results: SuiteResults, say: Label) -> Figure | None:
     """NMI of every source, by variant, with chance."""
-    found = [m for m in measured(results) if m.groups()]
-    return group_bars(found, say) if found else None
+    models = [m for m in measured(results) if m.groups()]
+    return group_bars(models, say) if models else None
 
 
-def group_bars(found: Sequence[ModelInsight], say: Label) -> Figure:
+def group_bars(models: Sequence[ModelInsight], say: Label) -> Figure:
     """A panel a task: sources and layers along, a bar a variant, chance as a line on each."""
-    tasks = list(dict.fromkeys(m.task for m in found))
+    tasks = list(dict.fromkeys(m.task for m in models))
     figure, rows = stacked(len(tasks), 2.3)
     axes = []
     for row, task in zip(rows, tasks, strict=True):
         axis = row.subplots()
         axes.append(axis)
-        of = {m.variant: m for m in found if m.task == task}
+        of = {m.variant: m for m in models if m.task == task}
         names = {name for m in of.values() for name in m.groups()}
         order = sorted(names, key=lambda name: (SOURCES.index(name[0]), name[1]))
         kinds = list(dict.fromkeys(kind for kind, _ in order))
@@ -207,7 +208,7 @@ def _two_rows(axis: Axes, places: Places, say: Label) -> None:
 def _bars(
     axis: Axes, m: ModelInsight, at: Places, wide: float, colour: str, say: Label
 ) -> None:  # fmt: skip
-    """Condition one variant, with their intervals and chance."""
+    """Of one variant, with their intervals and chance."""
     groups, label, half = m.groups(), shortened(m.variant), wide * 0.45
     soft = 0.75 if colour != "#000000" else 0.45  # vanilla's black hides chance
     for name, x in at.items():
@@ -215,8 +216,7 @@ def _bars(
         chance = float(np.mean([g["chance"][0] for g in groups[name]]))
         axis.bar(x, s.mean, 2 * half, color=colour, label=label, lw=0, alpha=soft)
         if s.interval is not None:
-            reach = [[s.mean - s.interval.low], [s.interval.high - s.mean]]
-            axis.errorbar(x, s.mean, yerr=reach, color="black", elinewidth=0.9, capsize=2)
+            axis.errorbar(x, s.mean, yerr=reach(s), color="black", elinewidth=0.9, capsize=2)
         axis.plot([x - half, x + half], [chance] * 2, ls=":", label=say("chance"),
                   **{**THIN, "lw": 1.6, "color": GREYS[1]})  # fmt: skip
         label = ""

@@ -7,7 +7,7 @@ suite, or from what `ascender insight` has just measured.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,23 +19,14 @@ from ascender.insight.contribution import TERMS
 from ascender.insight.grouping import as_now
 from ascender.insight.roles import Roles, agreement, aligned, layer_agreement, roles_of, vectors
 from ascender.lab.judge import RANGES
-from ascender.lab.reports.cells import (
-    NONE,
-    difference_cell,
-    effect,
-    interval_cell,
-    lab_table,
-    mean_cell,
-    number,
-    p_cell,
-    term_cell,
-    verdict_cell,
-)  # fmt: skip
+from ascender.lab.reports import cells
+from ascender.lab.reports.cells import NONE, lab_table, mean_cell, number_cell, term_cell
 from ascender.lab.reports.suite_results import SuiteResults
 from ascender.lab.stats import Paired, Summary, holm, paired
 from ascender.lab.verdict import DecisionRule, verdict
 from ascender.report.table import Cell, Table
 
+Row = dict[str, Cell]
 BESIDE = {"z": "states", "neighbours": "states", "attention": "attention", "states": "states"}
 
 
@@ -55,17 +46,17 @@ class ModelInsight:
 
     @cached_property
     def vectors(self) -> list[np.ndarray]:
-        """Condition the heads of each seed, (L, H, 8)."""
+        """Of the heads of each seed, (L, H, 8)."""
         return [vectors(np.array(f["share"]), np.array(f["moved"])) for f in self.found]
 
     @cached_property
     def orders(self) -> list[np.ndarray]:
-        """Condition each seed's heads, so that those with the same index are alike."""
+        """Of each seed's heads, so that those with the same index are alike."""
         return aligned(self.vectors)
 
     @cached_property
     def roles(self) -> Roles:
-        """Condition all heads of all seeds: by seed, layer and head."""
+        """Of all heads of all seeds: by seed, layer and head."""
         return roles_of(np.concatenate([v.reshape(-1, v.shape[-1]) for v in self.vectors]))
 
     def mean(self, values: Sequence[np.ndarray]) -> np.ndarray:
@@ -93,53 +84,53 @@ class ModelInsight:
 
 
 def measured(results: SuiteResults) -> list[ModelInsight]:
-    """The cells of a results whose records have been measured."""
-    made = []
-    for condition in results.conditions:
-        rs = [r for r in condition.records if r.get("insight")]
+    """The conditions of a suite whose models have been measured."""
+    models = []
+    for c in results.conditions:
+        rs = [r for r in c.records if r.get("insight")]
         if rs:
-            seeds = tuple(r["run"]["seed"] for r in rs)
-            keys = tuple(r["key"] for r in rs)
-            made.append(ModelInsight(condition.task, condition.variant, seeds, keys,
-                                 tuple(r["insight"] for r in rs)))  # fmt: skip
-    return made
+            own = replace(c, records=tuple(rs))
+            insight = tuple(r["insight"] for r in rs)
+            models.append(ModelInsight(c.task, c.variant, tuple(own.seeds), own.keys, insight))
+    return models
 
 
-def insight_tables(found: Sequence[ModelInsight], baseline: str, rule: DecisionRule) -> list[Table]:
+def insight_tables(
+    models: Sequence[ModelInsight], baseline: str, rule: DecisionRule
+) -> list[Table]:
     """All that there is something for."""
-    made = [
-        contribution(found, baseline), role_table(found, baseline), agreements(found, baseline),
-        grouping(found, baseline, rule),
-    ]  # fmt: skip
-    return [table for table in made if table.rows]
+    tables = [*(insight_table(name, models, baseline) for name in TABLES),
+              grouping(models, baseline, rule)]  # fmt: skip
+    return [table for table in tables if table.rows]
 
 
-def contribution(found: Sequence[ModelInsight], baseline: str) -> Table:
+def insight_table(name: str, models: Sequence[ModelInsight], baseline: str) -> Table:
+    """A table of TABLES, of the models that have rules."""
+    rows = (_named(m) | row for m in models if m.ruled for row in TABLES[name](m))
+    return lab_table(name, rows, baseline)
+
+
+def _named(m: ModelInsight) -> Row:
+    return {"task": Cell(m.task), "variant": Cell(m.variant, m.keys)}
+
+
+def _contribution(m: ModelInsight) -> Iterator[Row]:
     """What each rule does, by layer and over all."""
-    columns = ("task", "variant", "of", "layer", "omega", "share", "moved", "whole", "muted", "n")
-    rows = []
-    for m in found:
-        if not m.ruled:
-            continue
-        L = len(m.found[0]["share"])
-        for r, rule in enumerate(RULES):
-            for layer in [*range(L), None]:
-                at = slice(None) if layer is None else layer
-                by_seed = {
-                    "omega": [np.mean(np.array(f["omega"][rule])[at]) for f in m.found],
-                    "share": [
-                        np.mean(np.array(f["share"])[at][..., TERMS.index(rule)]) for f in m.found
-                    ],
-                    "moved": [np.mean(np.array(f["moved"])[at][..., r]) for f in m.found],
-                    "whole": [np.mean(np.array(f["whole"])[at][..., r]) for f in m.found],
-                }
-                rows.append((
-                    Cell(m.task), Cell(m.variant, m.keys), term_cell(rule),
-                    Cell("all" if layer is None else str(layer)),
-                    *(mean_cell(Summary.of(x), m.keys) for x in by_seed.values()),
-                    _muted(m, rule) if layer is None else NONE, Cell(str(len(m.seeds)), m.keys),
-                ))  # fmt: skip
-    return lab_table("contribution", columns, rows, baseline)
+    for r, rule in enumerate(RULES):
+        omega = [np.array(f["omega"][rule]) for f in m.found]
+        share = [np.array(f["share"])[..., TERMS.index(rule)] for f in m.found]
+        moved, whole = ([np.array(f[n])[..., r] for f in m.found] for n in ("moved", "whole"))
+        by_seed = {"omega": omega, "share": share, "moved": moved, "whole": whole}
+        for layer in [*range(len(share[0])), None]:
+            at = slice(None) if layer is None else layer
+            yield {
+                "of": term_cell(rule),
+                "layer": Cell("all" if layer is None else str(layer)),
+                **{n: mean_cell(Summary.of([np.mean(x[at]) for x in of]), m.keys)
+                   for n, of in by_seed.items()},
+                "muted": _muted(m, rule) if layer is None else NONE,
+                "n": Cell(str(len(m.seeds)), m.keys),
+            }  # fmt: skip
 
 
 def _muted(m: ModelInsight, rule: str) -> Cell:
@@ -150,82 +141,77 @@ def _muted(m: ModelInsight, rule: str) -> Cell:
     return mean_cell(s, m.keys, signed=True)
 
 
-def role_table(found: Sequence[ModelInsight], baseline: str) -> Table:
+def _roles(m: ModelInsight) -> Iterator[Row]:
     """The roles that heads of all seeds fall into."""
-    columns = ("task", "variant", "role", "heads", "by_layer",
-               *(f"share_{t}" for t in TERMS), *(f"moved_{r}" for r in RULES))  # fmt: skip
-    rows = []
-    for m in found:
-        if not m.ruled:
-            continue
-        made = m.roles
-        L, H = m.vectors[0].shape[:2]
-        layer = np.tile(np.repeat(np.arange(L), H), len(m.seeds))
-        for k, (name, centre) in enumerate(zip(made.names, made.centres, strict=True)):
-            mine = made.which == k
-            of = Counter(layer[mine].tolist())
-            rows.append((
-                Cell(m.task), Cell(m.variant, m.keys), term_cell(name),
-                Cell(f"{mine.sum()}/{len(mine)}", m.keys, {"": int(mine.sum())}),
-                Cell(" ".join(str(of[i]) for i in range(L)), m.keys),
-                *(Cell(number(x), m.keys, {"": float(x)}) for x in centre),
-            ))  # fmt: skip
-    return lab_table("roles", columns, rows, baseline)
-
-
-def agreements(found: Sequence[ModelInsight], baseline: str) -> Table:
-    """Whether seeds agree on how heads differ."""
-    columns = ("task", "variant", "layer", "pairs", "agreement", "null", "p_null")
-    rows = []
-    for m in found:
-        if not m.ruled or len(m.seeds) < 2:
-            continue
-        made = {
-            str(layer): agreement([v[layer] for v in m.vectors])
-            for layer in range(len(m.vectors[0]))
+    roles, (L, H) = m.roles, m.vectors[0].shape[:2]
+    layer = np.tile(np.repeat(np.arange(L), H), len(m.seeds))
+    columns = (*(f"share_{t}" for t in TERMS), *(f"moved_{r}" for r in RULES))
+    for k, (name, centre) in enumerate(zip(roles.names, roles.centres, strict=True)):
+        mine = roles.which == k
+        n, of = int(mine.sum()), Counter(layer[mine].tolist())
+        yield {
+            "role": term_cell(name),
+            "heads": Cell(f"{n}/{len(mine)}", m.keys, {"": n}),
+            "by_layer": Cell(" ".join(str(of[i]) for i in range(L)), m.keys),
+            **{c: number_cell(float(x), m.keys) for c, x in zip(columns, centre, strict=True)},
         }
-        for layer, a in {**made, "all": layer_agreement(m.vectors)}.items():
-            shown = [NONE, NONE, NONE]
-            if a.r is not None and a.null is not None:
-                two = [Cell(effect(x), m.keys, {"": x}) for x in (a.r, a.null)]
-                shown = [*two, p_cell(a.p, m.keys)]
-            rows.append((Cell(m.task), Cell(m.variant, m.keys), Cell(layer),
-                         Cell(str(a.pairs), m.keys), *shown))  # fmt: skip
-    return lab_table("agreement", columns, rows, baseline)
 
 
-def grouping(found: Sequence[ModelInsight], baseline: str, rule: DecisionRule) -> Table:
+def _agreement(m: ModelInsight) -> Iterator[Row]:
+    """Whether seeds agree on how heads differ."""
+    if len(m.seeds) < 2:
+        return
+    layers = range(len(m.vectors[0]))
+    of = {str(layer): agreement([v[layer] for v in m.vectors]) for layer in layers}
+    for layer, a in {**of, "all": layer_agreement(m.vectors)}.items():
+        known = a.r is not None and a.null is not None
+        yield {
+            "layer": Cell(layer),
+            "pairs": Cell(str(a.pairs), m.keys),
+            "agreement": number_cell(a.r if known else None, m.keys, cells.effect),
+            "null": number_cell(a.null if known else None, m.keys, cells.effect),
+            "p_null": number_cell(a.p if known else None, m.keys, cells.p_value),
+        }
+
+
+TABLES: dict[str, Callable[[ModelInsight], Iterator[Row]]] = {
+    "contribution": _contribution, "roles": _roles, "agreement": _agreement,
+}  # fmt: skip
+
+
+def grouping(models: Sequence[ModelInsight], baseline: str, rule: DecisionRule) -> Table:
     """How well each source finds the groups, against chance and against the baseline."""
-    columns = ("task", "variant", "of", "layer", "nmi", "interval", "ari", "chance_nmi",
-               "chance_ari", "n", "difference", "p", "verdict")  # fmt: skip
-    lines = []
-    for m in found:
-        base = next((b for b in found if (b.task, b.variant) == (m.task, baseline)), None)
-        for (of, layer), got in m.groups().items():
-            nmi = Summary.of([g["nmi"][0] for g in got], RANGES["NMI"])
-            ari = Summary.of([g["ari"][0] for g in got])
-            chance = [Summary.of([g["chance"][i] for g in got]).mean for i in (0, 1)]
-            cells = (
-                Cell(m.task), Cell(m.variant, m.keys), term_cell(of), Cell(str(layer)),
-                mean_cell(nmi, m.keys), interval_cell(nmi.interval, m.keys),
-                mean_cell(ari, m.keys), *(Cell(number(c), m.keys, {"": c}) for c in chance),
-                Cell(str(nmi.n), m.keys),
-            )  # fmt: skip
-            lines.append((cells, m, base, _beside(m, base, of, layer)))
-    adjusted = iter(holm([pair.t_p for *_, pair in lines if pair is not None]))
-    rows: list[tuple[Cell, ...]] = []
-    for cells, m, base, pair in lines:
-        if pair is None or base is None:
-            word = "baseline" if m.variant == baseline else "unjudged"
-            rows.append((*cells, NONE, NONE, verdict_cell(word, m.keys)))
-            continue
-        p = next(adjusted)
-        word = "unjudged" if p is None else verdict(pair.interval, p, replace(rule, higher=True))
-        mine = (*m.keys, *base.keys)
-        rows.append((*cells, difference_cell(pair.mean, pair.interval, mine), p_cell(p, mine),
-                     verdict_cell(word, mine)))  # fmt: skip
-    kept = len(columns) if baseline else columns.index("difference")
-    return lab_table("grouping", columns[:kept], [row[:kept] for row in rows], baseline)
+    pairs: list[tuple[Row, ModelInsight, ModelInsight | None, Paired | None]] = []
+    for m in models:
+        base = next((b for b in models if (b.task, b.variant) == (m.task, baseline)), None)
+        for (of, layer), by_seed in m.groups().items():
+            nmi = Summary.of([g["nmi"][0] for g in by_seed], RANGES["NMI"])
+            chance = [Summary.of([g["chance"][i] for g in by_seed]).mean for i in (0, 1)]
+            row = {
+                **_named(m),
+                "of": term_cell(of),
+                "layer": Cell(str(layer)),
+                "nmi": mean_cell(nmi, m.keys),
+                "interval": cells.interval_cell(nmi.interval, m.keys),
+                "ari": mean_cell(Summary.of([g["ari"][0] for g in by_seed]), m.keys),
+                "chance_nmi": number_cell(chance[0], m.keys),
+                "chance_ari": number_cell(chance[1], m.keys),
+                "n": Cell(str(nmi.n), m.keys),
+            }
+            pairs.append((row, m, base, _beside(m, base, of, layer)))
+    adjusted = iter(holm([pair.t_p for *_, pair in pairs if pair is not None]))
+    for row, m, base, pair in pairs if baseline else ():
+        word, p, trials, difference = "unjudged", None, m.keys, NONE
+        if m.variant == baseline:
+            word = "baseline"
+        elif pair is not None and base is not None:
+            p, trials = next(adjusted), (*m.keys, *base.keys)
+            difference = cells.difference_cell(pair.mean, pair.interval, trials)
+            if p is not None:
+                word = verdict(pair.interval, p, replace(rule, higher=True))
+        row["difference"], row["p"] = difference, number_cell(p, trials, cells.p_value)
+        row["verdict"] = cells.verdict_cell(word, trials)
+    return lab_table("grouping", (row for row, *_ in pairs), baseline)
 
 
 def _beside(m: ModelInsight, base: ModelInsight | None, of: str, layer: int) -> Paired | None:

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from ascender.lab.reports.cells import number
-from ascender.lab.reports.claims import not_inferior, worst_flops
+from ascender.lab.reports.claims import adjusted_agreement, not_inferior, worst_flops
 from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_results import SuiteResults
-from ascender.lab.stats import holm
 from ascender.report.strings import Pair, joined
 from ascender.report.table import Cell, Table
 
@@ -49,12 +48,12 @@ def ordered(tables: Sequence[Table], results: SuiteResults) -> list[Table]:
 
 
 def main_figure(names: Sequence[str], results: SuiteResults) -> str | None:
-    """Condition the figures that were drawn the one that shows the verdict."""
+    """Of the figures that were drawn the one that shows the verdict."""
     return next((name for name in MAIN[subject(results)] if name in names), None)
 
 
 def sentence(results: SuiteResults, tables: Sequence[Table]) -> Pair:
-    """The verdict in English and Korean, of a results and its tables; of a suite that is not
+    """The verdict in English and Korean, of a suite's results and tables; of a suite that is not
     finished, how far it is."""
     said = SENTENCES[subject(results)](results, {table.name: table for table in tables})
     if not results.source.missing:
@@ -71,7 +70,7 @@ def claims_sentence(judged: Table) -> Pair:
 
 
 def _accuracy(results: SuiteResults, tables: Tables) -> Pair:
-    """Condition the variant with the rules, or of all where it is what they are compared with."""
+    """Of the variant with the rules, or of all where it is what they are compared with."""
     ruled = results.ruled()
     alone = not results.sheet.against and any(v == ruled for _, v in results.judged)
     by: dict[str, list[str]] = {"win": [], "tie": [], "loss": [], "unjudged": []}
@@ -103,26 +102,21 @@ def _insight(results: SuiteResults, tables: Tables) -> Pair:
         row["verdict"].value for row in _rows(tables, "grouping")
         if "verdict" in row and row["of"].value in ("z", "neighbours")
     ]  # fmt: skip
-    rows = [
-        r for r in _rows(tables, "agreement") if r["layer"].text != "all" and r["p_null"].data
-    ]  # fmt: skip
-    ps = holm([row["p_null"].data[""] for row in rows])
+    ps = adjusted_agreement(_rows(tables, "agreement"))
     counts = {word: words.count(word) for word in ("win", "tie", "loss")}
     if not sum(counts.values()):
         return _accuracy(results, tables)
-    same = sum(p is not None and p < results.sheet.rule.alpha for p in ps)
+    same = sum(p < results.sheet.rule.alpha for p in ps.values())
     return _sentence(
-        "groups", baseline=results.sheet.baseline, n=len(words), **counts, layers=len(rows),
-        same=same,
-    )  # fmt: skip
+        "groups", baseline=results.sheet.baseline, n=len(words), **counts, layers=len(ps), same=same
+    )
 
 
 def _tuning(results: SuiteResults, tables: Tables) -> Pair:
     best = []
     for task in results.tasks:
         cells = results.of_task(task)
-        up = bool(cells[0].records[0]["higher"])
-        top = max(cells, key=lambda c: c.summary.mean if up else -c.summary.mean)
+        top = max(cells, key=lambda c: c.summary.mean if c.higher else -c.summary.mean)
         best.append(f"{task} {top.variant} {number(top.summary.mean)}")
     return _sentence("tuned", best=_few(best, ", "))
 

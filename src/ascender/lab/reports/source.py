@@ -13,16 +13,20 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
-from ascender.common.files import Kind, made_of, plain_name, read_json
+from ascender.common.files import Kind, made_of, plain_name, read_json, write
+from ascender.lab.bundle import CLAIMS, inside
 from ascender.lab.costs import FILE, Cost
 from ascender.lab.costs import read as measured
 from ascender.lab.judge import Record
-from ascender.lab.store import PACKED, SHEET, TRIALS, WROTE, Store, packed_bytes
+from ascender.lab.store import PACKED, SHEET, TRIALS, WROTE, Store, packed_bytes, read_packed
 from ascender.lab.suite import Suite
 from ascender.lab.verdict import DecisionRule
+from ascender.report.strings import Pair
 from ascender.train.folder import MODEL
 
+JUDGED = ("baseline", "rule", "goals", "against")  # what verdicts depend on
 OF_SHEET: dict[str, Kind] = {
     "name": str, "claim": str, "baseline": str, "rule": dict, "trials": list,
 }  # fmt: skip
@@ -50,6 +54,11 @@ class Sheet:
     fixed: str = ""
     given: bool = True
     changed: bool = False
+
+    @property
+    def claims(self) -> Pair:
+        """The claim in English and Korean."""
+        return self.claim, self.claim_ko or self.claim
 
 
 @dataclass(frozen=True)
@@ -109,25 +118,54 @@ def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str
     ran = Sheet(**known) if known else None
     if suite is None:
         return ran or Sheet(folder.resolve().name, given=False), failures
-    judged = (suite.rule, suite.baseline, dict(suite.goals), dict(suite.against))
-    before = ran and (ran.rule, ran.baseline, dict(ran.goals), dict(ran.against))
-    same = before == judged
-    made = Sheet(
-        suite.name, suite.claim, suite.claim_ko, suite.key, suite.baseline, suite.rule,
-        dict(suite.goals), dict(suite.against), tuple(run.key for run in suite.runs),
-        suite.tuning,
+    of_suite = {name: getattr(suite, name) for name in JUDGED}
+    same = ran is not None and of_suite == {name: getattr(ran, name) for name in JUDGED}
+    sheet = Sheet(
+        suite.name, suite.claim, suite.claim_ko, suite.key, **of_suite,
+        trials=tuple(run.key for run in suite.runs), tuning=suite.tuning,
         fixed=ran.fixed if ran and same else "", changed=ran is not None and not same,
     )  # fmt: skip
-    return made, failures
+    return sheet, failures
 
 
 def raw(source: ReportSource) -> dict[str, str | bytes]:
     """trials.jsonl.gz, suite.json (and costs.json): enough to make the report again."""
     sheet = {k: v for k, v in asdict(source.sheet).items() if k not in ("given", "changed")}
-    made: dict[str, str | bytes] = {PACKED: packed_bytes(source.records)}
+    files: dict[str, str | bytes] = {PACKED: packed_bytes(source.records)}
     if source.sheet.given:
         text = json.dumps({**sheet, "failures": source.failures}, ensure_ascii=False, indent=1)
-        made[SHEET] = text
+        files[SHEET] = text
     if source.costs:
-        made[FILE] = (source.folder / FILE).read_text(encoding="utf-8")
-    return made
+        files[FILE] = (source.folder / FILE).read_text(encoding="utf-8")
+    return files
+
+
+def pack(folder: Path, out: Path, say: Callable[[str], None] = warnings.warn) -> list[Path]:
+    """Add the finished trials of a suite's or a bundle's folder to the store `out`. A trial that is
+    already there is kept, unless only the new record has measurements of the model.
+
+    OUT/trials.jsonl.gz     the trials of all suites; a trial that two suites name is there once
+    OUT/NAME/suite.json     what a suite claims, its decision rule and the keys of its trials
+    OUT/NAME/costs.json     costs of layers, where the suite measures them
+    OUT/claims.json         the claims of a bundle
+    """
+    path = out / PACKED
+    trials: dict[str, Any] = dict(read_packed(path)) if path.exists() else {}
+    files: dict[Path, str | bytes] = {}
+    for place in inside(folder) or [folder]:
+        try:
+            source = read(place, say=say)
+        except NoTrial:
+            continue
+        for record in source.records:
+            kept = trials.get(record["key"])
+            if kept is None or ("insight" in record and "insight" not in kept):
+                trials[record["key"]] = record
+        files |= {out / source.sheet.name / name: data for name, data in raw(source).items()}
+    if not trials:
+        raise NoTrial(f"{folder} has no finished trial; expected at least one")
+    if (folder / CLAIMS).exists():
+        files[out / CLAIMS] = (folder / CLAIMS).read_bytes()
+    files = {file: data for file, data in files.items() if file.name != PACKED}
+    files[path] = packed_bytes(trials.values())
+    return [write(file, data) for file, data in files.items()]

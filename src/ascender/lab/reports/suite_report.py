@@ -8,23 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from ascender.common.files import write
+from ascender.lab.judge import Record
 from ascender.lab.reports import attention_maps, figures, head_figures
 from ascender.lab.reports.methods import methods
 from ascender.lab.reports.model_insight import insight_tables, measured
-from ascender.lab.reports.non_inferiority import costs, inferiority
-from ascender.lab.reports.opening import ordered
+from ascender.lab.reports.opening import main_figure, ordered, sentence
 from ascender.lab.reports.source import ReportSource, raw, read
 from ascender.lab.reports.strings import STRINGS
-from ascender.lab.reports.suite_page import suite_page
 from ascender.lab.reports.suite_results import DRAWS, SuiteResults
-from ascender.lab.reports.tables import summary, tables, tuning
+from ascender.lab.reports.tables import TABLES, costs, table
 from ascender.lab.store import PACKED, packed_bytes, read_packed
 from ascender.lab.suite import Suite
+from ascender.report import page as blocks
 from ascender.report.figure import Label, labels, save_figure, style
-from ascender.report.page import PageFigure
-from ascender.report.strings import Pair, languages
-from ascender.report.table import Table, as_csv, latex, markdown_section
+from ascender.report.page import Page, PageFigure, Section, render
+from ascender.report.strings import LANGUAGES, Pair, languages
+from ascender.report.table import Cell, Column, Table, as_csv, latex, markdown_section
 
+VERDICTS = ("win", "tie", "loss", "unjudged")
 FIGURES: dict[str, Callable[[SuiteResults, Label], Any]] = {
     "pareto": figures.pareto, "deltas": figures.deltas, "heads": head_figures.heads,
     "roles": head_figures.roles, "grouping": head_figures.grouping, "length": figures.length,
@@ -49,8 +50,8 @@ def write_suite_report(
 ) -> list[Path]:
     """Raw rows, tables, methods, figures and the page."""
     written = _raw_files(results.source, out)
-    for table in tables:
-        written += table_files(table, out, lang)
+    for one in tables:
+        written += table_files(one, out, lang)
     for each in languages(lang):
         written.append(write(out / f"methods{_suffix(each)}.md", methods(results, each)))
     drawn, left_out, paths = draw_all(results, out / "figures", lang, data_dir)
@@ -77,16 +78,11 @@ def all_tables(results: SuiteResults, wanted: Collection[str] | None = None) -> 
     validation scores. `wanted` names the tables that are needed: those of the trained models, which
     take longest, are left out where none of them is."""
     if results.sheet.tuning:
-        return [tuning(results)]
-    made = [
-        summary(results),
-        *tables(results),
-        inferiority(results),
-        costs(results),
-    ]
-    if wanted is None or not set(wanted) <= {table.name for table in made}:
-        made += insight_tables(measured(results), results.sheet.baseline, results.sheet.rule)
-    return ordered([table for table in made if table.rows], results)
+        return [table("tuning", results)]
+    tables = [*(table(name, results) for name in TABLES if name != "tuning"), costs(results)]
+    if wanted is None or not set(wanted) <= {one.name for one in tables}:
+        tables += insight_tables(measured(results), results.sheet.baseline, results.sheet.rule)
+    return ordered([one for one in tables if one.rows], results)
 
 
 def _suffix(lang: str) -> str:
@@ -146,3 +142,76 @@ def keep_figure(
     svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
     links = tuple(f"{folder.name}/{path.name}" for path in files)
     return files, PageFigure(name, svg, STRINGS.pair(f"caption.{caption}", **fields), links)
+
+
+# --- the page
+
+
+def suite_page(
+    results: SuiteResults, tables: Sequence[Table], figures: Sequence[PageFigure],
+    left_out: Sequence[Pair], files: Sequence[str], lang: str,
+) -> str:  # fmt: skip
+    """The page in one language, or in both."""
+    say, sheet = STRINGS.section("page"), results.sheet
+    main = main_figure([figure.name for figure in figures], results)
+    methods = "methods.ko.md" if languages(lang)[0] == LANGUAGES[1] else "methods.md"
+    shown: list[blocks.Block] = [figure for figure in figures if figure.name != main]
+    if left_out:
+        shown += [blocks.Subheading(say["left_out"]), blocks.Items(tuple(left_out), "soft")]
+    overview: list[blocks.Block] = [_counts(results), blocks.Paragraph(say["click"], "soft")]
+    if results.remarks():
+        overview += [blocks.Subheading(say["caveats"]), blocks.Items(tuple(results.remarks()))]
+    targets = {"tables": "#tables", "figures": "#figures", "methods": methods, "files": "#files"}
+    overview.append(
+        blocks.Links(tuple((href, say[name]) for name, href in targets.items()), inline=True)
+    )
+    title = STRINGS.pair("page.verdicts", baseline=sheet.baseline)
+    if sheet.against:
+        title = say["own_verdicts"]
+    page = Page(
+        f"{sheet.name} · ASCender", sentence(results, tables),
+        (blocks.Paragraph(sheet.claims if sheet.claim else say["no_claim"], "claim", say["claim"]),
+         *(figure for figure in figures if figure.name == main)),
+        (
+            Section(title, tuple(overview)),
+            Section(say["tables"], tuple(tables), "tables"),
+            Section(say["figures"], tuple(shown), "figures"),
+            Section(say["files"], (blocks.Links(tuple((f, (f, f)) for f in files)),), "files"),
+        ),
+        above=(f"ASCender · {sheet.name}",) * 2,
+        trials=[trial(r) for r in results.records], trial_words=say,
+    )  # fmt: skip
+    return render(page, lang)
+
+
+def _counts(results: SuiteResults) -> Table:
+    """A row a variant: how many tasks of each verdict, and their trials."""
+    rows = []
+    for variant, count in results.counts().items():
+        cells = [Cell(variant)]
+        for verdict in VERDICTS:
+            keys = tuple(
+                key
+                for c in results.conditions
+                if c.variant == variant and results.verdict(c) == verdict
+                for one in (c, results.base_of(c))
+                if one is not None
+                for key in one.keys
+            )
+            cells.append(Cell(str(count[verdict]), keys))
+        rows.append(tuple(cells))
+    columns = (
+        Column("variant", ("", ""), True, True),
+        *(Column(v, STRINGS.pair(f"verdict.{v}")) for v in VERDICTS),
+    )
+    return Table("counts", columns, tuple(rows))
+
+
+def trial(record: Record) -> dict[str, Any]:
+    """What the page says of a trial."""
+    run = dict(record["run"])
+    return {
+        "task": run.pop("task"), "variant": run.pop("variant"), "seed": run.pop("seed"),
+        "value": record["test"]["value"], "metric": record["metric"], "key": record["key"],
+        "settings": run,
+    }  # fmt: skip

@@ -39,13 +39,13 @@ class SuiteResults:
 
     @classmethod
     def of(cls, source: ReportSource, draws: int = DRAWS) -> SuiteResults:
-        seen = map(on_validation, source.records) if source.sheet.tuning else source.records
-        records, base_task = label_tasks(list(seen))
-        found = conditions(records)
-        tasks = list(dict.fromkeys(condition.task for condition in found))
-        found.sort(key=lambda condition: tasks.index(condition.task))
+        raw = map(on_validation, source.records) if source.sheet.tuning else source.records
+        records, base_task = label_tasks(list(raw))
+        by_task = conditions(records)
+        tasks = list(dict.fromkeys(condition.task for condition in by_task))
+        by_task.sort(key=lambda condition: tasks.index(condition.task))
         judged = {(c.task, c.variant): c for c in compare(source.sheet, records, draws)}
-        return cls(source, tuple(records), tuple(found), judged, base_task)
+        return cls(source, tuple(records), tuple(by_task), judged, base_task)
 
     @property
     def sheet(self) -> Sheet:
@@ -66,13 +66,19 @@ class SuiteResults:
 
     def base(self, task: str) -> Condition | None:
         """The baseline on a task, or None."""
-        found = (c for c in self.of_task(task) if c.variant == self.sheet.baseline)
-        return next(found, None)
+        return self._find(task, self.sheet.baseline)
+
+    def _find(self, task: str, variant: str) -> Condition | None:
+        return next((c for c in self.of_task(task) if c.variant == variant), None)
 
     def base_of(self, condition: Condition) -> Condition | None:
         """What a condition is compared with; of one that others are compared with, the baseline."""
         name = baseline_of(self.sheet, condition.variant) or self.sheet.baseline
-        return next((c for c in self.of_task(condition.task) if c.variant == name), None)
+        return self._find(condition.task, name)
+
+    def comparison(self, condition: Condition) -> Comparison | None:
+        """With what it is compared with; None: there is none, or no seed in common."""
+        return self.judged.get((condition.task, condition.variant))
 
     def goal(self, task: str) -> float | None:
         goals = self.sheet.goals
@@ -82,16 +88,16 @@ class SuiteResults:
         """win, tie, loss, baseline; unjudged where no test could be done."""
         if baseline_of(self.sheet, condition.variant) is None:
             return "baseline"
-        c = self.judged.get((condition.task, condition.variant))
+        c = self.comparison(condition)
         return "unjudged" if c is None or c.p is None else c.verdict
 
     def counts(self) -> dict[str, Counter[str]]:
         """Verdicts by variant, the baseline left out."""
-        found: dict[str, Counter[str]] = {}
+        counts: dict[str, Counter[str]] = {}
         for condition in self.conditions:
             if baseline_of(self.sheet, condition.variant) is not None:
-                found.setdefault(condition.variant, Counter())[self.verdict(condition)] += 1
-        return found
+                counts.setdefault(condition.variant, Counter())[self.verdict(condition)] += 1
+        return counts
 
     def ruled(self) -> str | None:
         """The variant that stands for the rules: ascender, or the first that has ω."""
@@ -100,34 +106,29 @@ class SuiteResults:
 
     def remarks(self) -> list[Pair]:
         """What cannot be judged, and why, in English and Korean."""
-        sheet, found = self.sheet, []
+        sheet, missing = self.sheet, len(self.source.missing)
+        remarks = []
         if not sheet.given:
-            found.append(_remark("no_suite", baseline=sheet.baseline))
+            remarks.append(_remark("no_suite", baseline=sheet.baseline))
         if sheet.changed:
-            found.append(_remark("changed"))
-        if self.source.missing:
-            n = len(self.source.missing)
-            found.append(_remark("missing", n=n, all=len(sheet.trials)))
-        found += [
+            remarks.append(_remark("changed"))
+        if missing:
+            remarks.append(_remark("missing", n=missing, all=len(sheet.trials)))
+        remarks += [
             _remark("no_baseline", task=task, baseline=sheet.baseline)
             for task in self.tasks
             if self.base(task) is None
         ]
         for condition in self.conditions:
-            base = self.base_of(condition)
+            base, c = self.base_of(condition), self.comparison(condition)
             if self.verdict(condition) == "unjudged" and base is not None:
-                c = self.judged.get((condition.task, condition.variant))
                 why = "no_common" if c is None else "one_seed" if c.by_seed.n < 2 else "no_spread"
-                names = {
-                    "task": condition.task,
-                    "variant": condition.variant,
-                    "baseline": base.variant,
-                }
-                found.append(_remark(why, **names))
+                names = {"task": condition.task, "variant": condition.variant}
+                remarks.append(_remark(why, baseline=base.variant, **names))
         most = max(len(condition.records) for condition in self.conditions)
         if 1 < most < FEW:
-            found.append(_remark("few_seeds", n=most))
-        return found
+            remarks.append(_remark("few_seeds", n=most))
+        return remarks
 
 
 def _remark(name: str, **fields: object) -> Pair:
@@ -136,7 +137,4 @@ def _remark(name: str, **fields: object) -> Pair:
 
 def omega(record: Record) -> Mapping[str, list[list[float]]]:
     """ω by rule, layer and head at the last point of the curve; nothing where there is none."""
-    found: Mapping[str, list[list[float]]] = (
-        record["curve"][-1].get("omega", {}) if record["curve"] else {}
-    )
-    return found
+    return record["curve"][-1].get("omega", {}) if record["curve"] else {}

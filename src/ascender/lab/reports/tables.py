@@ -1,25 +1,19 @@
-"""The tables of a suite: scores, differences, learning speed and costs."""
+"""The tables of a suite: scores, differences, learning speed, non-inferiority and costs.
+
+Each table of TABLES is a generator of rows: of one condition, cells by column.
+"""
 
 from __future__ import annotations
 
-from ascender.lab.judge import RANGES, Comparison, Condition
-from ascender.lab.reports.cells import (
-    NONE,
-    difference_cell,
-    effect,
-    interval_cell,
-    keys,
-    lab_table,
-    mean_cell,
-    number,
-    p_cell,
-    ratio_cell,
-    short,
-    span,
-    verdict_cell,
-)  # fmt: skip
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ascender.lab.judge import RANGES, Condition, matched
+from ascender.lab.reports import cells
+from ascender.lab.reports.cells import NONE, lab_table, mean_cell, number_cell, verdict_cell
 from ascender.lab.reports.suite_results import SuiteResults
 from ascender.lab.stats import Summary, paired
+from ascender.lab.verdict import inferior, not_inferior
 from ascender.report.table import Cell, Table
 
 UNITS = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}
@@ -29,208 +23,231 @@ COSTS = {
     "throughput": "tokens_a_second", "time": "seconds",
 }  # fmt: skip
 TEST = ("value", "loss", "levels", "n", "scores")
+Row = dict[str, Cell]
+Rows = Iterator[Row]
 
 
-def tables(results: SuiteResults) -> list[Table]:
-    """All that the records have something for."""
-    made = (make(results) for make in (accuracy, examples, learning, efficiency, further))
-    return [table for table in made if table.rows]
+def table(name: str, results: SuiteResults) -> Table:
+    """A table of TABLES; without rows where the records have nothing for it."""
+    rows = (row for condition in results.conditions for row in TABLES[name](results, condition))
+    return lab_table(name, rows, results.sheet.baseline)
 
 
-def summary(results: SuiteResults) -> Table:
+def _summary(results: SuiteResults, condition: Condition) -> Rows:
     """A row a task: the baseline, the variant with the rules, their difference, and its price."""
-    columns = ("task", "metric", "chance", "n", "base_test", "ruled_test", "difference", "p",
-               "delta", "d", "verdict", "flops_ratio", "time_ratio")  # fmt: skip
-    rows = []
-    for condition in results.conditions:
-        base = results.base_of(condition)
-        if condition.variant != results.ruled() or base is None or base is condition:
-            continue
-        rows.append((
-            Cell(condition.task), Cell(_metric(condition), keys(condition)), _chance(condition),
-            Cell(str(condition.summary.n), keys(condition)), mean_cell(base.summary, keys(base)),
-            mean_cell(condition.summary, keys(condition)), *_judged(results, condition),
-            *(ratio_cell(condition.mean(cost) / base.mean(cost), keys(condition, base))
-              for cost in (FLOPS, "seconds")),
-        ))  # fmt: skip
-    return lab_table("summary", columns, rows, results.sheet.baseline)
+    base = results.base_of(condition)
+    if condition.variant != results.ruled() or base is None or base is condition:
+        return
+    pair = (*condition.keys, *base.keys)
+    flops, time = (condition.mean(name) / base.mean(name) for name in (FLOPS, "seconds"))
+    yield {
+        "task": Cell(condition.task),
+        "metric": Cell(cells.metric(condition), condition.keys),
+        "chance": _chance(condition),
+        "n": _n(condition),
+        "base_test": mean_cell(base.summary, base.keys),
+        "ruled_test": mean_cell(condition.summary, condition.keys),
+        **_judged(results, condition),
+        "flops_ratio": number_cell(flops, pair, cells.ratio),
+        "time_ratio": number_cell(time, pair, cells.ratio),
+    }
 
 
-def tuning(results: SuiteResults) -> Table:
+def _tuning(results: SuiteResults, condition: Condition) -> Rows:
     """Validation scores of what was tried."""
-    rows = [
-        (*_named(c), Cell(_metric(c), keys(c)), Cell(str(c.summary.n), keys(c)),
-         mean_cell(c.summary, keys(c)))
-        for c in results.conditions
-    ]  # fmt: skip
-    columns = ("task", "variant", "metric", "n", "validation")
-    return lab_table("tuning", columns, rows, results.sheet.baseline)
+    yield {
+        **_named(condition),
+        "metric": Cell(cells.metric(condition), condition.keys),
+        "n": _n(condition),
+        "validation": mean_cell(condition.summary, condition.keys),
+    }
 
 
-def accuracy(results: SuiteResults) -> Table:
+def _accuracy(results: SuiteResults, condition: Condition) -> Rows:
     """Test scores, the chance level, and the difference from the baseline."""
-    columns = ["task", "variant", "metric", "test", "n", "interval", "chance", "difference", "p",
-               "delta", "d", "verdict"]  # fmt: skip
+    s, trials, base = condition.summary, condition.keys, results.base_of(condition)
+    row = {
+        **_named(condition),
+        "metric": Cell(cells.metric(condition), trials),
+        "test": mean_cell(s, trials),
+        "n": _n(condition),
+        "interval": cells.interval_cell(s.interval, trials),
+        "chance": _chance(condition),
+    }
+    judged = _judged(results, condition)
     if results.sheet.against:
-        columns[7:8] = ["against", "own_difference"]
-    rows = []
-    for condition in results.conditions:
-        s, trials, base = condition.summary, keys(condition), results.base_of(condition)
-        against = [NONE if base in (None, condition) else Cell(base.variant)]
-        rows.append((
-            *_named(condition), Cell(_metric(condition), trials), mean_cell(s, trials),
-            Cell(str(s.n), trials), interval_cell(s.interval, trials), _chance(condition),
-            *(against if results.sheet.against else ()), *_judged(results, condition),
-        ))  # fmt: skip
-    return lab_table("accuracy", columns, rows, results.sheet.baseline)
+        row["against"] = NONE if base in (None, condition) else Cell(base.variant)
+        row["own_difference"] = judged.pop("difference")
+    yield row | judged
 
 
-def examples(results: SuiteResults) -> Table:
+def _examples(results: SuiteResults, condition: Condition) -> Rows:
     """What the test examples, and ranks over seeds, say of the same differences."""
-    columns = ("task", "variant", "chance", "bootstrap", "bootstrap_p", "randomised_p", "examples",
-               "wilcoxon_p")  # fmt: skip
-    rows = []
-    for condition in results.conditions:
-        c = results.judged.get((condition.task, condition.variant))
-        if c is None:
-            continue
-        trials, e = _pair(results, condition), c.examples
-        shown = [NONE, NONE, NONE, NONE]
-        if e is not None and e.interval is not None:
-            data = {"difference": e.difference, "low": e.interval.low, "high": e.interval.high}
-            text = f"{number(e.difference, True)} {span(e.interval, True)}"
-            shown = [Cell(text, trials, data), p_cell(e.p, trials), p_cell(c.randomised, trials),
-                     Cell(f"{e.n:,}", trials, {"": e.n})]  # fmt: skip
-        rows.append(
-            (*_named(condition), _chance(condition), *shown, p_cell(c.by_seed.wilcoxon_p, trials))
-        )
-    return lab_table("examples", columns, rows, results.sheet.baseline)
+    c = results.comparison(condition)
+    if c is None:
+        return
+    trials, e = _pair(results, condition), c.examples
+    row = dict.fromkeys(("bootstrap", "bootstrap_p", "randomised_p", "examples"), NONE)
+    if e is not None:
+        row = {
+            "bootstrap": cells.difference_cell(e.difference, e.interval, trials, "difference"),
+            "bootstrap_p": number_cell(e.p, trials, cells.p_value),
+            "randomised_p": number_cell(c.randomised, trials, cells.p_value),
+            "examples": number_cell(e.n, trials, lambda n: f"{n:,}"),
+        }
+    wilcoxon = number_cell(c.by_seed.wilcoxon_p, trials, cells.p_value)
+    yield {**_named(condition), "chance": _chance(condition), **row, "wilcoxon_p": wilcoxon}
 
 
-def learning(results: SuiteResults) -> Table:
+def _learning(results: SuiteResults, condition: Condition) -> Rows:
     """What the goal took, and how a run did on the way."""
-    columns = ("task", "variant", "chance", "goal", *UNITS, "area", "area_difference")
-    rows = []
-    for condition in results.conditions:
-        goal, trials = results.goal(condition.task), keys(condition)
-        if any(not r["curve"] for r in condition.records):
-            continue
-        costs = [NONE] * len(UNITS)
-        if goal is not None:
-            costs = [_cost(condition, goal, unit) for unit in UNITS.values()]
-        areas = condition.areas()
-        rows.append((
-            *_named(condition), _chance(condition),
-            NONE if goal is None else Cell(number(goal), (), {"": goal}), *costs,
-            mean_cell(Summary.of(areas), trials) if areas else NONE,
-            _area_difference(results, condition),
-        ))  # fmt: skip
-    return lab_table("learning", columns, rows, results.sheet.baseline)
+    if any(not r["curve"] for r in condition.records):
+        return
+    goal, areas = results.goal(condition.task), condition.areas()
+    yield {
+        **_named(condition),
+        "chance": _chance(condition),
+        "goal": number_cell(goal),
+        **{n: NONE if goal is None else _cost(condition, goal, u) for n, u in UNITS.items()},
+        "area": mean_cell(Summary.of(areas), condition.keys) if areas else NONE,
+        "area_difference": _area_difference(results, condition),
+    }
 
 
-def efficiency(results: SuiteResults) -> Table:
+def _efficiency(results: SuiteResults, condition: Condition) -> Rows:
     """Costs beside the quality they buy, and their ratio to the baseline's."""
-    columns = ("task", "variant", "test", "chance", *COSTS)
-    rows = []
-    for condition in results.conditions:
-        base, trials = results.base_of(condition), keys(condition)
-        shown = []
-        for field in COSTS.values():
-            x = condition.mean(field)
-            b = base.mean(field) if base else 0.0
-            ratio = x / b if b else None
-            said = f"{x:,.0f}" if field == "parameters" else short(x)
-            text = said if ratio is None else f"{said} ({ratio:.2f}×)"
-            pair = keys(condition, base if base is not condition else None)
-            shown.append(Cell(text, pair, {"mean": x, "ratio": ratio}))
-        rows.append(
-            (*_named(condition), mean_cell(condition.summary, trials), _chance(condition), *shown)
-        )
-    return lab_table("efficiency", columns, rows, results.sheet.baseline)
+    base = results.base_of(condition)
+    trials = condition.keys if base is None or base is condition else (*condition.keys, *base.keys)
+    costs = {}
+    for name, field in COSTS.items():
+        show: Any = cells.short if name != "parameters" else "{:,.0f}".format
+        own, theirs = condition.mean(field), base.mean(field) if base else None
+        costs[name] = cells.cost_cell(own, theirs, trials, show)
+    test = mean_cell(condition.summary, condition.keys)
+    yield {**_named(condition), "test": test, "chance": _chance(condition), **costs}
 
 
-def further(results: SuiteResults) -> Table:
+def _further(results: SuiteResults, condition: Condition) -> Rows:
     """Slices of difficulty and metrics beside the main one."""
-    rows = []
-    for condition in results.conditions:
-        tests = [r["test"] for r in condition.records]
-        levels = dict.fromkeys(n for t in tests for n in t.get("levels", {}))
-        values = {name: [t["levels"].get(name) for t in tests] for name in levels}
-        more = [n for n in tests[0] if n not in TEST and isinstance(tests[0][n], int | float)]
-        values |= {name: [t.get(name) for t in tests] for name in more}
-        for name, found in values.items():
-            x = [v for v in found if v is not None]
-            own = tuple(
-                r["key"] for r, v in zip(condition.records, found, strict=True) if v is not None
-            )
-            s = Summary.of(x, condition.range_ if name in levels else RANGES.get(name))
-            row = (*_named(condition), Cell(name), mean_cell(s, own), Cell(str(s.n), own),
-                   interval_cell(s.interval, own), _chance(condition))  # fmt: skip
-            rows.append(row)
-    columns = ("task", "variant", "of", "test", "n", "interval", "chance")
-    return lab_table("further", columns, rows, results.sheet.baseline)
+    tests = [r["test"] for r in condition.records]
+    levels = dict.fromkeys(n for t in tests for n in t.get("levels", {}))
+    values = {name: [t["levels"].get(name) for t in tests] for name in levels}
+    more = [n for n in tests[0] if n not in TEST and isinstance(tests[0][n], int | float)]
+    values |= {name: [t.get(name) for t in tests] for name in more}
+    for name, by_seed in values.items():
+        known = {k: x for k, x in zip(condition.keys, by_seed, strict=True) if x is not None}
+        range_ = condition.range_ if name in levels else RANGES.get(name)
+        s, trials = Summary.of(list(known.values()), range_), tuple(known)
+        yield {
+            **_named(condition),
+            "of": Cell(name),
+            "test": mean_cell(s, trials),
+            "n": Cell(str(s.n), trials),
+            "interval": cells.interval_cell(s.interval, trials),
+            "chance": _chance(condition),
+        }
+
+
+def _inferiority(results: SuiteResults, condition: Condition) -> Rows:
+    """Whether a variant is at most the suite's margin worse than the baseline, and its attention
+    FLOPs beside it."""
+    margin, c = results.sheet.rule.margin, results.comparison(condition)
+    base = results.base_of(condition)
+    if not margin or c is None or base is None or c.by_seed.interval is None:
+        return
+    trials, within = _pair(results, condition), c.by_seed.interval
+    verdict = "inferior" if inferior(within, margin, condition.higher) else "unproven"
+    if not_inferior(within, margin, condition.higher):
+        verdict = "not_inferior"
+    flops = condition.mean(FLOPS) / base.mean(FLOPS)
+    yield {
+        **_named(condition),
+        "n": Cell(str(c.by_seed.n), trials),
+        "difference": cells.difference_cell(c.by_seed.mean, within, trials),
+        "margin": number_cell(margin),
+        "verdict": verdict_cell(verdict, trials),
+        "flops_ratio": number_cell(flops, trials, cells.ratio),
+    }
+
+
+TABLES: dict[str, Callable[[SuiteResults, Condition], Rows]] = {
+    "summary": _summary, "accuracy": _accuracy, "examples": _examples, "learning": _learning,
+    "efficiency": _efficiency, "further": _further, "inferiority": _inferiority,
+    "tuning": _tuning,
+}  # fmt: skip
+
+
+def costs(results: SuiteResults) -> Table:
+    """One attention layer of each variant at length, × the baseline's at the same length."""
+    measured, rows = results.source.costs, []
+    for row in measured:
+        base = next(r for r in measured if r.n == row.n)
+        speed, usual = (1e3 * r.n / r.training_ms for r in (row, base))
+        rows.append({
+            "variant": Cell(row.variant),
+            "length": number_cell(row.n, (), lambda n: f"{n:,}"),
+            "layer_flops": cells.cost_cell(row.flops, base.flops),
+            "latency": cells.cost_cell(row.forward_ms, base.forward_ms),
+            "training_speed": cells.cost_cell(speed, usual),
+            "training_memory": cells.cost_cell(row.memory_mb, base.memory_mb),
+        })  # fmt: skip
+    return lab_table("costs", rows, measured[0].variant if measured else "")
 
 
 # --- cells
 
 
-def _named(condition: Condition) -> tuple[Cell, Cell]:
-    return Cell(condition.task), Cell(condition.variant, keys(condition))
+def _named(condition: Condition) -> Row:
+    return {"task": Cell(condition.task), "variant": Cell(condition.variant, condition.keys)}
 
 
-def _metric(condition: Condition) -> str:
-    r = condition.records[0]
-    return f"{r['metric']} {'↑' if r['higher'] else '↓'}"
+def _n(condition: Condition) -> Cell:
+    return Cell(str(condition.summary.n), condition.keys)
 
 
 def _chance(condition: Condition) -> Cell:
-    chance = condition.records[0]["chance"]
-    return NONE if chance is None else Cell(number(chance), keys(condition), {"": chance})
+    return number_cell(condition.chance, condition.keys)
 
 
 def _pair(results: SuiteResults, condition: Condition) -> tuple[str, ...]:
     """The trials of both on the seeds that both have."""
-    base = results.base_of(condition)
-    common = set(condition.seeds) & set(base.seeds) if base else set()
-    return keys(condition, base, seeds=sorted(common))
+    pair = matched(condition, results.base_of(condition))
+    return (*pair[0].keys, *pair[1].keys) if pair else ()
 
 
-def _judged(results: SuiteResults, condition: Condition) -> list[Cell]:
+def _judged(results: SuiteResults, condition: Condition) -> Row:
     """difference, p, δ, d_z, verdict."""
-    word = results.verdict(condition)
-    c: Comparison | None = results.judged.get((condition.task, condition.variant))
+    c, word = results.comparison(condition), results.verdict(condition)
     if c is None:
-        return [NONE, NONE, NONE, NONE, verdict_cell(word, keys(condition))]
-    trials, s = _pair(results, condition), c.by_seed
-    d = NONE if c.d is None else Cell(effect(c.d), trials, {"": c.d})
-    delta = Cell(effect(c.delta), trials, {"": c.delta})
-    apart = difference_cell(s.mean, s.interval, trials)
-    return [apart, p_cell(c.p, trials), delta, d, verdict_cell(word, trials)]
+        empty = dict.fromkeys(("difference", "p", "delta", "d"), NONE)
+        return {**empty, "verdict": verdict_cell(word, condition.keys)}
+    trials = _pair(results, condition)
+    return {
+        "difference": cells.difference_cell(c.by_seed.mean, c.by_seed.interval, trials),
+        "p": number_cell(c.p, trials, cells.p_value),
+        "delta": number_cell(c.delta, trials, cells.effect),
+        "d": number_cell(c.d, trials, cells.effect),
+        "verdict": verdict_cell(word, trials),
+    }
 
 
 def _cost(condition: Condition, goal: float, unit: str) -> Cell:
     """The median and how many got there; `> end` where fewer than half did."""
     costs, median = condition.costs(goal, unit), condition.median_cost(goal, unit)
     got, n = sum(c is not None for c in costs), len(costs)
-    end = max(_ends(condition, unit))
-    text = f"> {short(end)}" if median is None else short(median)
+    end = max(float(r["steps" if unit == "step" else unit]) for r in condition.records)
+    text = f"> {cells.short(end)}" if median is None else cells.short(median)
     data = {"median": median, "reached": got, "of": n}
-    return Cell(f"{text} ({got}/{n})", keys(condition), data)
-
-
-def _ends(condition: Condition, unit: str) -> list[float]:
-    names = {"step": "steps", "tokens": "tokens", "seconds": "seconds"}
-    return [float(r[names[unit]]) for r in condition.records]
+    return Cell(f"{text} ({got}/{n})", condition.keys, data)
 
 
 def _area_difference(results: SuiteResults, condition: Condition) -> Cell:
     base = results.base_of(condition)
-    common = sorted(set(condition.seeds) & set(base.seeds)) if base else []
-    if base is None or base is condition or not common:
+    pair = matched(condition, base)
+    if pair is None or base is condition:
         return NONE
-    areas = [dict(zip(c.seeds, c.areas(), strict=False)) for c in (condition, base)]
-    if any(len(a) < len(c.seeds) for a, c in zip(areas, (condition, base), strict=True)):
+    own, theirs = (c.areas() for c in pair)
+    if not len(own) == len(theirs) == len(pair[0].seeds):
         return NONE
-    own, theirs = ([a[seed] for seed in common] for a in areas)
     s = paired(own, theirs, condition.range_)
-    return difference_cell(s.mean, s.interval, keys(condition, base, seeds=common))
+    return cells.difference_cell(s.mean, s.interval, (*pair[0].keys, *pair[1].keys))
