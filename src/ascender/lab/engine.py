@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ascender.common.user_code import error_line
+from ascender.common.validate import need
 from ascender.lab.store import TRIES, Store, as_json
 from ascender.lab.trial import trial
 from ascender.train import Run
@@ -135,12 +136,9 @@ class Ray:
         self.workers, self.address = workers, address
 
     def go(self, store: Store, runs: Sequence[Run], data_dir: str | None, tick: Say) -> None:
-        try:
-            import ray
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError(
-                'engine ray needs ray; expected: pip install "ascender-attention[ray]"'
-            ) from None
+        need("ray", "ray")
+        import ray
+
         if self.address:
             ray.init(address=self.address, log_to_driver=False)
         else:
@@ -187,12 +185,9 @@ class Slurm:
         self.workers, self.cluster, self.options = workers, cluster, options
 
     def go(self, store: Store, runs: Sequence[Run], data_dir: str | None, tick: Say) -> None:
-        try:
-            import submitit
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError(
-                'engine slurm needs submitit; expected: pip install "ascender-attention[slurm]"'
-            ) from None
+        need("submitit", "slurm")
+        import submitit
+
         executor = submitit.AutoExecutor(store.folder / "slurm", cluster=self.cluster)
         more = {"slurm_array_parallelism": self.workers} if self.workers else {}
         executor.update_parameters(

@@ -14,13 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-try:
-    from scipy import stats as scipy_stats
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError(
-        f'statistics need {missing.name}; expected: pip install "ascender-attention[tasks]"',
-        name=missing.name,
-    ) from missing
+from ascender.common.validate import need
+
+need("scipy", "tasks")
+from scipy import stats as scipy_stats  # noqa: E402
 
 LEVEL = 0.95
 DIGITS = 12  # differences are settled to so many; below is what subtraction leaves behind

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ascender.common.files import write
+from ascender.common.validate import need
 from ascender.report.strings import Strings
 
 if TYPE_CHECKING:
@@ -49,13 +50,9 @@ def labels(strings: Strings, lang: str) -> Label:
 
 def style() -> AbstractContextManager[None]:
     """Matplotlib's settings while a figure is drawn and saved."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError(
-            'figures need matplotlib; expected: pip install "ascender-attention[figures]"',
-            name=missing.name,
-        ) from None
+    need("matplotlib", "figures")
+    import matplotlib
+
     fonts = ["DejaVu Sans", *filter(None, [korean_font()])]
     return matplotlib.rc_context({
         "font.family": fonts, "font.size": 8, "axes.titlesize": 9, "axes.labelsize": 8,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ascender.common.validate import need
 from ascender.report.figure import inline_svg
 from ascender.report.strings import Pair, in_language, languages
 from ascender.report.table import Table
@@ -104,13 +105,9 @@ def render(page: Page, lang: str) -> str:
 
 def environment(folder: Path, extra: str) -> Any:
     """Jinja with escaping and without undefined names; `extra` is the pip extra that brings it."""
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError(
-            f'pages need {missing.name}; expected: pip install "ascender-attention[{extra}]"',
-            name=missing.name,
-        ) from None
+    need("jinja2", extra)
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     return Environment(
         loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
