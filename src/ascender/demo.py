@@ -1,4 +1,4 @@
-"""Five tokens, every score taken apart: what `ascender demo` prints and draws.
+"""The attention scores of five tokens, term by term: what `ascender demo` prints and draws.
 
     gulls  seagulls  turned  together  yesterday
 
@@ -21,6 +21,7 @@ from ascender.core.combine import Parts
 from ascender.core.rules import Rules
 from ascender.report import palette
 from ascender.report.figure import korean_font
+from ascender.report.strings import Strings, languages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,45 +41,28 @@ VECTORS: dict[str, list[tuple[float, float]]] = {
 }
 
 TERMS = ("base", "align", "sep", "coh")
-LANGS = ("en", "ko", "both")
-TEXT: dict[str, dict[str, str]] = {
-    "en": {
-        "title": "Attention scores taken apart",
-        "base": "base q·k/√d",
-        "align": "alignment",
-        "sep": "separation",
-        "coh": "cohesion",
-        "total": "total",
-        "weights": "weights",
-        "query": "query",
-        "key": "key",
-        "score": "score",
-        "row": "The row of “{token}”: what each term adds",
-        "compare": "Its weights, without and with the rules",
-        "plain": "without rules",
-        "ruled": "with rules",
-        "story": "Alignment lowers “turned”, whose key points elsewhere; separation lowers the "
-        "near duplicate “seagulls”;\ncohesion lowers “yesterday”, which lies far from the centre.",
-    },
-    "ko": {
-        "title": "어텐션 점수의 분해",
-        "base": "기본 점수",
-        "align": "정렬",
-        "sep": "분리",
-        "coh": "응집",
-        "total": "합계",
-        "weights": "가중치",
-        "query": "쿼리",
-        "key": "키",
-        "score": "점수",
-        "row": "“{token}” 행: 각 항이 더하는 값",
-        "compare": "규칙 적용 전후의 가중치",
-        "plain": "규칙 없음",
-        "ruled": "규칙 적용",
-        "story": "정렬은 키의 방향이 다른 “turned”를, 분리는 거의 같은 토큰인 “seagulls”를,\n"
-        "응집은 중심에서 멀리 떨어진 “yesterday”를 낮춘다.",
-    },
-}
+TEXT = Strings({
+    "title": ("Attention scores taken apart", "어텐션 점수의 분해"),
+    "base": ("base q·k/√d", "기본 점수"),
+    "align": ("alignment", "정렬"),
+    "sep": ("separation", "분리"),
+    "coh": ("cohesion", "응집"),
+    "total": ("total", "합계"),
+    "weights": ("weights", "가중치"),
+    "query": ("query", "쿼리"),
+    "key": ("key", "키"),
+    "score": ("score", "점수"),
+    "row": ("The row of “{token}”: what each term adds", "“{token}” 행: 각 항이 더하는 값"),
+    "compare": ("Its weights, without and with the rules", "규칙 적용 전후의 가중치"),
+    "plain": ("without rules", "규칙 없음"),
+    "ruled": ("with rules", "규칙 적용"),
+    "story": (
+        "Alignment lowers “turned”, whose key points elsewhere; separation lowers the near "
+        "duplicate “seagulls”;\ncohesion lowers “yesterday”, which lies far from the centre.",
+        "정렬은 키의 방향이 다른 “turned”를, 분리는 거의 같은 토큰인 “seagulls”를,\n응집은 "
+        "중심에서 멀리 떨어진 “yesterday”를 낮춘다.",
+    ),
+})  # fmt: skip
 COLOURS = palette.TERMS
 PLAIN, RULED = COLOURS["base"], palette.line_style("ascender").colour
 DIVERGING, SEQUENTIAL = "RdBu_r", "YlGnBu"
@@ -121,9 +105,8 @@ def decomposed(example: dict[str, Any]) -> list[dict[str, Any]]:
 
 def caption(lang: str, name: str, joint: str = " · ") -> str:
     """A caption in one language, or in both."""
-    langs = ("en", "ko") if lang == "both" else (lang,)
-    texts = dict.fromkeys(TEXT[one][name].format(token=TOKENS[ROW]) for one in langs)
-    return joint.join(texts)
+    texts = (TEXT.text(name, one, token=TOKENS[ROW]) for one in languages(lang))
+    return joint.join(dict.fromkeys(texts))
 
 
 def table(example: dict[str, Any], lang: str) -> Table:

@@ -8,18 +8,15 @@ import torch
 from hypothesis import given
 
 from ascender.core.normalizers import NORMALIZERS, normalizer
-from ascender.insight.limits import (
+from ascender.insight.limits.distance import selection
+from ascender.insight.limits.sensitivity import jacobian, largest_entry, reweighted, spectral
+from ascender.insight.limits.support import (
     delta,
     effective_support,
     entropy,
     envelope,
     half_range,
-    jacobian,
-    largest_entry,
     outside,
-    reweighted,
-    selection,
-    spectral,
     tight,
 )
 

@@ -25,15 +25,14 @@ from ascender.insight.limits import (
     Thresholds,
     alarms,
     figures,
-    guideline,
     head_metrics,
     measure,
 )
-from ascender.insight.limits.advice import advice
 from ascender.insight.limits.inputs import default_text, task_inputs, text_inputs
 from ascender.insight.limits.measure import Measured, measured_rows
+from ascender.insight.limits.monitor import guideline
 from ascender.insight.limits.page import report
-from ascender.insight.limits.summary import compared, growth, of, summary, verdict
+from ascender.insight.limits.summary import advice, compared, growth, of, summary, verdict
 from ascender.insight.limits.tables import (
     TABLES,
     brief,

@@ -20,11 +20,9 @@ def demo(
 ) -> None:
     """Print and draw the attention scores of five tokens, term by term."""
     from ascender import demo as five
+    from ascender.report.strings import languages
 
-    if lang not in five.LANGS:
-        raise typer.BadParameter(
-            f"unknown lang {lang!r}; expected one of {', '.join(five.LANGS)}", param_hint="--lang"
-        )
+    languages(lang)
     check_out(out, folder=True)
     example = five.five_tokens()
     paths = five.save(five.draw(example, _figure_lang(lang)), out)

@@ -1,5 +1,4 @@
-"""Files, whole or not at all: written so, and read so or refused with their name; rows of
-JSON; names that become part of a path; where the files of a data set lie."""
+"""Read and write files safely: atomic writes, checked JSON, rows of JSON, names safe in paths."""
 
 from __future__ import annotations
 
@@ -167,7 +166,7 @@ def _row(line: bytes, file: Path, number: int) -> dict[str, Any]:
 
 
 def place(path: str, name: str | None) -> Path:
-    """Where in the folder a data set lies."""
+    """The path of a data set in the folder of local data."""
     short = Path(path.rstrip("/").split("/")[-1])
     return short / name if name else short
 

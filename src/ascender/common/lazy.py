@@ -1,5 +1,4 @@
-"""An attribute computed at its first use. functools.cached_property takes a lock before Python
-3.12, which torch.compile cannot trace."""
+"""A cached property that torch.compile can trace (functools.cached_property locks before 3.12)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Names that changed in 0.2.0. An old name is refused with the new one, never read silently: the
-name of a variant is part of a run's key."""
+"""Names that changed in 0.2.0: an old name raises an error that gives the new one.
+
+It is never read silently, as the name of a variant is part of a run's key.
+"""
 
 from __future__ import annotations
 

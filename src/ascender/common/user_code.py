@@ -1,4 +1,4 @@
-"""Code of one's own by name, `module:Class`: tasks and attentions that are not in the package.
+"""User code by name, `module:Class`: tasks and attentions that are not in the package.
 
 Whoever types such a name (a command line, a program) imports its module; a name that stands in a
 file only finds what is imported already, so that to open a folder runs nothing from it.

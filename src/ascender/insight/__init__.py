@@ -1,4 +1,4 @@
-"""See the flock: attention taken apart, on pages and in numbers.
+"""Inspect a model's attention: every term of every score, contributions, roles, groups, limits.
 
 from ascender.insight import capture, load
 loaded = load("folder/of/a/model")

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -85,8 +86,10 @@ def watching(model: nn.Module) -> Iterator[list[Layer]]:
     with ExitStack() as stack:
         ours = [(name, m) for name, m in model.named_modules() if isinstance(m, Attention)]
         for name, attention in ours:
-            stack.enter_context(_instead(attention, "attend_heads", _slot(name, attention, layers)))
-            stack.enter_context(_instead(attention, "parts", _slot_parts(name, attention, layers)))
+            parts = _slot_parts(name, attention, layers)
+            stack.enter_context(_replaced(attention, "parts", parts))
+            attend = partial(_first_of, parts)
+            stack.enter_context(_replaced(attention, "attend_heads", attend))
         if not ours:
             _others(model, layers, stack)
         yield layers
@@ -131,18 +134,20 @@ def has_rules(model: nn.Module) -> bool:
 
 
 @contextmanager
-def _instead(owner: nn.Module, name: str, what: Any) -> Iterator[None]:
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
     """An attribute of one object, replaced for a while."""
-    owner.__dict__[name] = what
+    own = vars(owner)
+    before = {name: own[name]} if name in own else {}
+    own[name] = value
     try:
         yield
     finally:
-        del owner.__dict__[name]
+        del own[name]
+        own.update(before)
 
 
-def _slot(name: str, attention: Attention, layers: list[Layer]) -> Callable[[Call], Tensor]:
-    parts = _slot_parts(name, attention, layers)
-    return lambda call: parts(call)[0]
+def _first_of(parts: Callable[[Call], tuple[Tensor, Parts]], call: Call) -> Tensor:
+    return parts(call)[0]
 
 
 def _slot_parts(
@@ -197,24 +202,13 @@ def _others(model: nn.Module, layers: list[Layer], stack: ExitStack) -> None:
     for name, module in modules.items():
         swarm = getattr(module, "swarm", None)
         if isinstance(swarm, RuleAdapter):
-            stack.enter_context(_instead(swarm, "attend_heads", _swarming(name, layers)))
+            stack.enter_context(_replaced(swarm, "attend_heads", _swarming(name, layers)))
         else:
-            stack.enter_context(_instead(module, "swarm", _Plain(name, layers)))
+            stack.enter_context(_replaced(module, "swarm", _Plain(name, layers)))
     if record(model) is None:
         configs = {id(m.config): m.config for m in modules.values()}
         for config in configs.values():
-            stack.enter_context(_dispatched(config))
-
-
-@contextmanager
-def _dispatched(config: Any) -> Iterator[None]:
-    """Our attention function for the modules of a config."""
-    before = config._attn_implementation_internal
-    config._attn_implementation_internal = NAME
-    try:
-        yield
-    finally:
-        config._attn_implementation_internal = before
+            stack.enter_context(_replaced(config, "_attn_implementation_internal", NAME))
 
 
 def _swarming(name: str, layers: list[Layer]) -> Callable[..., tuple[Tensor, Tensor]]:

@@ -1,8 +1,8 @@
-"""The figures: functions of the rows."""
+"""Figures of the limits: support, distance, separability, sensitivity, and two models compared."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -76,35 +76,38 @@ def distance(measured: Measured, lang: str = "en") -> Figure:
 
 def separable(measured: Measured, lang: str = "en") -> Figure:
     """N_s/N against N/L at the greatest length, a panel a layer, a line a head (Fig. 3)."""
-    say = labels(STRINGS, lang)
     longest = max(row.length for row in measured.curves)
-    rows = [row for row in measured.curves if row.length == longest]
-    layers, heads = sorted({r.layer for r in rows}), sorted({r.head for r in rows})
-    figure, axes = _named_panels([say("layer", n=n) for n in layers])
-    for axis, layer in zip(axes, layers, strict=True):
-        for h in heads:
-            here = sorted({(r.share, r.separable) for r in rows if (r.layer, r.head) == (layer, h)})
-            axis.plot(*zip(*here, strict=True), color=SERIES[h % 7], ls=LINES[h // 7 % 5],
-                      marker=".", lw=0.9, label=say("head", n=h))  # fmt: skip
+
+    def finish(axis: Axes, say: Label) -> None:
         axis.axvline(GUIDE, color=GREY, ls=":", lw=0.9)
         axis.set(xscale="log", ylim=(0, 1.05), xlabel=say("N/L"), ylabel=say("separable"))
         _plain(axis, [0.01, 0.06, 0.25, 0.75])
-    legend(figure, axes[:1])
-    return figure
+
+    rows = [row for row in measured.curves if row.length == longest]
+    return _lines_of_heads(rows, "share", "separable", finish, lang)
 
 
 def gradient(measured: Measured, lang: str = "en") -> Figure:
     """‖J‖₂ against T of the model's own normaliser, a panel a layer, a line a head (Fig. 4)."""
-    say = labels(STRINGS, lang)
     rows = [row for row in measured.slopes if row.normalizer == measured.own]
+    T = sorted({r.T for r in rows})
+    return _lines_of_heads(rows, "T", "spectral", lambda axis, say: _bounds(axis, T, say), lang)
+
+
+def _lines_of_heads(
+    rows: Sequence[Any], x: str, y: str, finish: Callable[[Axes, Label], None], lang: str
+) -> Figure:
+    """A panel a layer, a line a head."""
+    say = labels(STRINGS, lang)
     layers, heads = sorted({r.layer for r in rows}), sorted({r.head for r in rows})
     figure, axes = _named_panels([say("layer", n=n) for n in layers])
     for axis, layer in zip(axes, layers, strict=True):
         for h in heads:
-            here = sorted((r.T, r.spectral) for r in rows if (r.layer, r.head) == (layer, h))
-            axis.plot(*zip(*here, strict=True), color=SERIES[h % 7], ls=LINES[h // 7 % 5],
+            here = [r for r in rows if (r.layer, r.head) == (layer, h)]
+            line = sorted({(getattr(r, x), getattr(r, y)) for r in here})
+            axis.plot(*zip(*line, strict=True), color=SERIES[h % 7], ls=LINES[h // 7 % 5],
                       marker=".", lw=0.9, label=say("head", n=h))  # fmt: skip
-        _bounds(axis, sorted({r.T for r in rows}), say)
+        finish(axis, say)
     legend(figure, axes[:1])
     return figure
 
@@ -149,12 +152,12 @@ def compare(one: Measured, two: Measured, lang: str = "en") -> Figure:
 def _of_models(*names: str) -> list[str]:
     """Each its variant's colour, `ascender (pylib, seed 0), muted` that of no-rules; of two
     alike the second another."""
-    found: list[str] = []
+    colours: list[str] = []
     for name in names:
         variant = "no-rules" if name.endswith(", muted") else name.partition(" (")[0]
         colour = line_style(variant).colour
-        found.append(SERIES[len(found)] if colour in found else colour)
-    return found
+        colours.append(SERIES[len(colours)] if colour in colours else colour)
+    return colours
 
 
 FIGURES = {

@@ -1,16 +1,18 @@
-"""The limits while a model trains: a few numbers a head, and when to warn.
+"""The limits while a model trains: a few numbers of each head, thresholds that warn, a callback.
 
-found = head_metrics(model, inputs)            {"entropy": [[…], …], "support": …, …}: layers, heads
-for alarm in alarms(found): …
+metrics = head_metrics(model, inputs)          {"entropy": [[…], …], "support": …, …}: layers, heads
+for alarm in alarms(metrics): …
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
+from transformers import TrainerCallback
 
 from ascender.insight.capture import capture
 from ascender.insight.contribution import rows_of
@@ -20,6 +22,7 @@ from ascender.insight.limits.support import effective_support, entropy
 from ascender.insight.loading import fed
 from ascender.tasks import Task
 
+logger = logging.getLogger(__name__)
 Numbers = dict[str, list[list[float]]]
 LOGGED = ("entropy", "support", "separable")
 COOLEST = 0.1  # T ≥ 0.1: below it ‖J‖₂ may exceed 5
@@ -51,56 +54,56 @@ def head_metrics(model: nn.Module, inputs: Mapping[str, Any], rows: int = 8) -> 
     head: means over the rows that see the most."""
     _, layers = capture(model, **inputs)
     names = ("entropy", "support", "share", "separable", "temperature")
-    found: Numbers = {name: [] for name in names}
+    metrics: Numbers = {name: [] for name in names}
     for layer, real in zip(layers, rows_of(layers), strict=True):
         seen = measured_rows(layer, real, rows)
         support = effective_support(seen.A)
         by_row = {"entropy": entropy(seen.A), "support": support, "share": support / seen.L}
         for name, t in by_row.items():
-            found[name].append(_by_head(t))
+            metrics[name].append(_by_head(t))
         picked = selection(seen.A, seen.x, seen.visible)
-        found["separable"].append(_by_head(picked.at("separable", picked.share(GUIDE))))
-        found["temperature"].append([round(float(T), 5) for T in seen.temperature])
-    return found
+        metrics["separable"].append(_by_head(picked.at("separable", picked.share(GUIDE))))
+        metrics["temperature"].append([round(float(T), 5) for T in seen.temperature])
+    return metrics
 
 
 def alarms(
-    found: Mapping[str, Sequence[Sequence[float]]], limits: Thresholds | None = None
+    metrics: Mapping[str, Sequence[Sequence[float]]], limits: Thresholds | None = None
 ) -> list[str]:
     """A line for every threshold that heads cross: how many and which."""
     limits = limits or Thresholds()
-    told = []
+    warnings = []
     for name, above, why in CHECKS:
         edge = getattr(limits, name)
         bad = [
             (i, h, x)
-            for i, row in enumerate(found[name])
+            for i, row in enumerate(metrics[name])
             for h, x in enumerate(row)
             if (x > edge if above else x < edge)
         ]
         if bad:
-            total = sum(len(row) for row in found[name])
+            total = sum(len(row) for row in metrics[name])
             i, h, x = max(bad, key=lambda one: one[2] if above else -one[2])
-            told.append(
+            warnings.append(
                 f"{len(bad)} of {total} heads {why.format(edge=f'{edge:g}')}; "
                 f"most of all layer {i} head {h} with {x:.3g}"
             )
-    return told
+    return warnings
 
 
-def task_head_metrics(model: nn.Module, made: Task, n: int = 8) -> Numbers:
+def task_head_metrics(model: nn.Module, task: Task, n: int = 8) -> Numbers:
     """The first n validation examples of a task, always the same."""
     device = next(model.parameters()).device
-    batch = next(iter(made.eval_batches("validation", n))).to(device)
-    return head_metrics(model, {**fed(made, batch), "labels": batch.labels})
+    batch = next(iter(task.eval_batches("validation", n))).to(device)
+    return head_metrics(model, {**fed(task, batch), "labels": batch.labels})
 
 
-def by_head(found: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
+def by_head(metrics: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
     """limits/support/layer0.head1 … as loggers have it."""
     return {
         f"limits/{name}/layer{i}.head{h}": x
         for name in LOGGED
-        for i, row in enumerate(found.get(name, ()))
+        for i, row in enumerate(metrics.get(name, ()))
         for h, x in enumerate(row)
     }
 
@@ -115,21 +118,52 @@ CHECKS = (
 
 def guideline(rows: Sequence[Head]) -> list[str]:
     """Warnings by N < 0.06 L, with N = exp(H) the keys that a head uses, and T ≥ 0.1."""
-    told = []
+    warnings = []
     for length in sorted({row.length for row in rows}):
         here = [row for row in rows if row.length == length]
         wide = [row for row in here if row.share >= GUIDE]
         if wide:
             worst = max(wide, key=lambda row: row.share)
-            told.append(
+            warnings.append(
                 f"L = {length}: {len(wide)} of {len(here)} heads use N = exp(H) ≥ {GUIDE} L keys; "
                 f"most of all layer {worst.layer} head {worst.head} with {worst.share:.2f} L"
             )
     cool = {(row.layer, row.head): row.temperature for row in rows if row.temperature < COOLEST}
     for (layer, head), T in sorted(cool.items()):
-        told.append(f"layer {layer} head {head}: T = {T:.3g}; expected T ≥ {COOLEST}")
-    return told
+        warnings.append(f"layer {layer} head {head}: T = {T:.3g}; expected T ≥ {COOLEST}")
+    return warnings
 
 
 def _by_head(t: Tensor) -> list[float]:
     return [round(mean(t[:, h]), 5) for h in range(t.shape[1])]
+
+
+class LimitsCallback(TrainerCallback):
+    """entropy, exp(H) and N_s/N of every head on a fixed batch, at every evaluation.
+
+        watch = LimitsCallback(batch)
+        trainer = Trainer(model, args, train_dataset=…, eval_dataset=…, callbacks=[watch])
+
+    The numbers are in trainer.state.log_history (and trainer_state.json) and in watch.history;
+    heads that cross a threshold are logged as warnings.
+
+    inputs   what the model's forward takes, by name
+    limits   when to warn
+    """
+
+    def __init__(self, inputs: Mapping[str, Any], limits: Thresholds | None = None) -> None:
+        self.inputs = dict(inputs)
+        self.limits = limits or Thresholds()
+        self.history: list[dict[str, Any]] = []
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        model = more["model"]
+        device = next(model.parameters()).device
+        inputs = {n: t.to(device) if isinstance(t, Tensor) else t for n, t in self.inputs.items()}
+        metrics = head_metrics(model, inputs)
+        warnings = alarms(metrics, self.limits)
+        self.history.append({"step": state.global_step, **metrics, "alarms": warnings})
+        if state.is_world_process_zero:
+            state.log_history.append({**by_head(metrics), "step": state.global_step})
+            for line in warnings:
+                logger.warning("step %s: %s", state.global_step, line)

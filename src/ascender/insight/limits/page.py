@@ -10,11 +10,10 @@ from typing import Any
 
 from ascender.common.files import write
 from ascender.insight.limits import figures, tables
-from ascender.insight.limits.advice import advice
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.monitor import guideline
 from ascender.insight.limits.strings import STRINGS
-from ascender.insight.limits.summary import compared, of, summary, verdict
+from ascender.insight.limits.summary import advice, compared, of, summary, verdict
 from ascender.report.figure import save_figure, style
 from ascender.report.page import (
     Block,

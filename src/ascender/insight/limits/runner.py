@@ -17,7 +17,6 @@ from ascender.common.validate import lookup
 from ascender.core.normalizers import NORMALIZERS
 from ascender.core.rules import RULES
 from ascender.insight.capture import has_rules, muted
-from ascender.insight.limits.advice import advice
 from ascender.insight.limits.inputs import (
     LENGTHS,
     default_text,
@@ -27,7 +26,7 @@ from ascender.insight.limits.inputs import (
 )
 from ascender.insight.limits.measure import Measured, measure
 from ascender.insight.limits.monitor import guideline
-from ascender.insight.limits.summary import compared, of, summary, verdict
+from ascender.insight.limits.summary import advice, compared, of, summary, verdict
 from ascender.insight.loading import Loaded, check_fits, check_text, load, task_for
 from ascender.report.strings import in_language, languages
 

@@ -1,4 +1,4 @@
-"""Rows of heads → small tables: means over heads, and whether two models differ.
+"""Means over heads, whether two models differ, and what to do about it.
 
 exp(H) ∝ L^β        β = 1: a head spreads over the same share of any length, the collapse
                     β = 0: over the same number of keys, none
@@ -7,27 +7,30 @@ exp(H) ∝ L^β        β = 1: a head spreads over the same share of any length,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from ascender.insight.limits.distance import GUIDE
 from ascender.insight.limits.measure import Head, Measured
+from ascender.insight.limits.monitor import COOLEST
+from ascender.insight.limits.strings import STRINGS
+from ascender.report.strings import Pair, joined
 
 MEANS = (
     "keys", "entropy", "support", "share", "largest", "delta", "half_range", "tight",
     "tight_range", "outside", "separable", "critical", "distance", "bound",
 )  # fmt: skip
+MOST = 0.5  # of the heads beyond the guideline, or of β: from here on something is advised
 
 
 def summary(measured: Measured) -> dict[str, Any]:
     """What a page or a document keeps: means over all heads, the largest Jacobians, β."""
-    kinds = dict.fromkeys((row.normalizer, row.length) for row in measured.heads)
     rows = []
-    for normalizer, length in kinds:
-        here = [r for r in measured.heads if (r.normalizer, r.length) == (normalizer, length)]
+    for place, here in grouped(measured.heads, "normalizer", "length"):
         numbers = {what: fmean(getattr(row, what) for row in here) for what in MEANS}
         numbers |= {what: max(getattr(r, what) for r in here) for what in ("spectral", "entry")}
-        rows.append({"normalizer": normalizer, "length": length, "n": len(here), **numbers})
+        rows.append({**place, "n": len(here), **numbers})
     return {
         "name": measured.name, "own": measured.own, "layers": len(measured.layers),
         "rows": rounded(rows), "curves": rounded(_curves(measured)),
@@ -37,15 +40,15 @@ def summary(measured: Measured) -> dict[str, Any]:
 
 def growth(rows: Sequence[Head]) -> dict[tuple[int, int], float]:
     """β of every head, by least squares of log exp(H) = H on log L; needs two lengths."""
-    found = {}
-    for place in dict.fromkeys((row.layer, row.head) for row in rows):
-        here = [row for row in rows if (row.layer, row.head) == place]
+    slopes = {}
+    for place, here in grouped(rows, "layer", "head"):
         x, y = [math.log(row.keys) for row in here], [math.log(row.support) for row in here]
         mx, my = fmean(x), fmean(y)
         square = sum((a - mx) ** 2 for a in x)
         if square > 0:
-            found[place] = sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / square
-    return found
+            beta = sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / square
+            slopes[place["layer"], place["head"]] = beta
+    return slopes
 
 
 def of(measured: Measured, normalizer: str | None = None) -> list[Head]:
@@ -112,27 +115,29 @@ def _growth(measured: Measured) -> list[dict[str, Any]]:
 
 def _curves(measured: Measured) -> list[dict[str, Any]]:
     """Means over heads at each length and N."""
-    kinds: dict[tuple[int, str, float], list[Any]] = {}
-    for row in measured.curves:
-        kinds.setdefault((row.length, row.of, row.share), []).append(row)
-    what = ("N", "mass", "distance", "bound", "separable")
     return [
-        {"length": length, "of": of, "share": share,
-         **{w: fmean(getattr(r, w) for r in rows) for w in what}}
-        for (length, of, share), rows in kinds.items()
+        {**place, **{w: fmean(getattr(r, w) for r in rows)
+                     for w in ("N", "mass", "distance", "bound", "separable")}}
+        for place, rows in grouped(measured.curves, "length", "of", "share")
     ]  # fmt: skip
 
 
 def _slopes(measured: Measured) -> list[dict[str, Any]]:
     """Over heads: the mean of ‖J‖₂, its largest, and the largest entry."""
-    kinds: dict[tuple[str, float], list[Any]] = {}
-    for row in measured.slopes:
-        kinds.setdefault((row.normalizer, row.T), []).append(row)
     return [
-        {"normalizer": normalizer, "T": T, "mean": fmean(r.mean for r in rows),
+        {**place, "mean": fmean(r.mean for r in rows),
          "spectral": max(r.spectral for r in rows), "entry": max(r.entry for r in rows)}
-        for (normalizer, T), rows in kinds.items()
+        for place, rows in grouped(measured.slopes, "normalizer", "T")
     ]  # fmt: skip
+
+
+def grouped(rows: Iterable[Any], *names: str) -> Iterator[tuple[dict[str, Any], list[Any]]]:
+    """(fields, the rows that agree in them), in the order of the rows."""
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        groups.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
+    for values, group in groups.items():
+        yield dict(zip(names, values, strict=True)), group
 
 
 def rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -141,3 +146,49 @@ def rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {key: float(f"{x:.5g}") if isinstance(x, float) else x for key, x in row.items()}
         for row in rows
     ]
+
+
+def advice(measured: Measured) -> tuple[Pair, Pair]:
+    """(result, what to do), each in English and Korean, of the model's own weights at the greatest
+    length."""
+    own = of(measured)
+    longest = max(row.length for row in own)
+    here = [row for row in own if row.length == longest]
+    wide = sum(row.share >= GUIDE for row in here)
+    beta = _beta(measured)
+    numbers = {
+        "name": measured.name, "length": longest, "share": f"{fmean(r.share for r in here):.2f}",
+        "wide": wide, "heads": len(here), "guide": GUIDE,
+    }  # fmt: skip
+    grows = ("", "") if beta is None else _string("grows", beta=f"{beta:.2f}")
+    result = joined(_string("seen", **numbers), grows, (".", "."))
+    cool = sorted({(r.layer, r.head) for r in own if r.temperature < COOLEST})
+    if cool:
+        layer, head = cool[0]
+        return result, _string("cool", n=len(cool), coolest=COOLEST, layer=layer, head=head)
+    if wide < MOST * len(here):
+        return result, _string("fine", guide=GUIDE)
+    if beta is not None and beta < MOST:
+        return result, _string("level")
+    return result, _wide(measured)
+
+
+def _wide(measured: Measured) -> Pair:
+    """The normaliser whose support grows least on the same scores, where others were measured."""
+    names = dict.fromkeys(row.normalizer for row in measured.heads)
+    betas = {
+        n: beta for n in names if n != measured.own if (beta := _beta(measured, n)) is not None
+    }
+    if not betas:
+        return _string("wide")
+    best = min(betas, key=lambda name: abs(betas[name]))
+    return _string("another", normalizer=best, beta=f"{betas[best]:.2f}")
+
+
+def _beta(measured: Measured, normalizer: str | None = None) -> float | None:
+    slopes = growth(of(measured, normalizer))
+    return fmean(slopes.values()) if slopes else None
+
+
+def _string(key: str, /, **names: object) -> Pair:
+    return STRINGS.pair(f"advice.{key}", **names)

@@ -1,4 +1,4 @@
-"""Summaries → tables."""
+"""Tables of the limits, from the summaries of models."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from torch import nn
 from ascender.core.rules import RULES
 from ascender.insight.capture import Layer, has_rules, muted, watching
 from ascender.insight.page.data import layer_data, numbers
-from ascender.insight.page.display import shown
 from ascender.insight.page.inputs import Input, piece, tells_next, to
 from ascender.insight.page.memory import check_memory
 from ascender.insight.page.outcome import logits_of, outcome
@@ -80,7 +79,7 @@ def collect_page_data(
         "name": name, "tokens": pooling.labels(what.tokens), "of": N, "pool": pooling.size,
         "remarks": [*what.remarks, *first.remarks(model)],
         "rules": first.ruled, "layers": first.layers, "flock": first.planes.data(blobs),
-        "mutes": mutes, "outcome": result, **shown(what.display, pooling, blobs),
+        "mutes": mutes, "outcome": result, **_shown(what.display, pooling, blobs),
     }  # fmt: skip
 
 
@@ -145,6 +144,25 @@ class _Changed:
             | ({"weights": self.blobs.put(after[h].astype(np.float64), "i2")} if self.whole else {})
             for h in range(len(after))
         ])  # fmt: skip
+
+
+def _shown(display: Display, pooling: Pooling, blobs: Blobs) -> dict[str, Any]:
+    """How a task shows its example.
+
+    images: bytes of every token's picture, `size` = (h, w, colours), `grid` where they are the
+    cells of one; groups: of every drawn token, None where it has none or is a block of several."""
+    data: dict[str, Any] = {"images": None, "groups": None}
+    if display.images is not None and (pooling.size == 1 or display.grid is not None):
+        bytes_ = np.rint(255 * np.clip(display.images, 0, 1)).astype(np.uint8)
+        h, w, c = (*bytes_.shape[1:], 1)[:3]
+        place = blobs.put(bytes_.reshape(len(bytes_), -1), "u1")
+        data["images"] = {"at": place, "size": [h, w, c], "grid": display.grid}
+    if display.groups is not None and pooling.size == 1:
+        groups = [None if g < 0 else int(g) for g in display.groups[: pooling.tokens]]
+        names = dict(enumerate(display.group_names))
+        present = sorted({g for g in groups if g is not None})
+        data["groups"] = {"of": groups, "names": {str(g): names.get(g, str(g)) for g in present}}
+    return data
 
 
 def _names(model: Any, tokenizer: Any, display: Display) -> Callable[[int], str]:
