@@ -1,4 +1,4 @@
-"""The caches of all layers, as transformers' generate() wants them."""
+"""The caches of all layers, with the interface of transformers' generate()."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ascender.nn.slot import Attention
 
 
 class AscenderCache(HFCache):
-    """One cache a layer, of the kind its attention makes (bounded where there is a window), and in
-    an encoder–decoder what each cross-attention made of the encoder's states."""
+    """One cache a layer, of its attention's kind (bounded where there is a window), and in an
+    encoder–decoder the keys and values of each cross-attention."""
 
     is_compileable = False
 
@@ -35,7 +35,7 @@ class AscenderCache(HFCache):
         return len(self.own[layer_idx])
 
     def nbytes(self) -> int:
-        """Memory of all layers; what was made of an encoder's states apart."""
+        """Memory of all layers, without that of cross-attentions."""
         return sum(cache.nbytes() for cache in self.own)
 
     def reorder_cache(self, beam_idx: Int[Tensor, "b"]) -> None:

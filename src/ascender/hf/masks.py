@@ -1,5 +1,5 @@
-"""transformers' masks, told apart: a matrix of True and False is most often causal, a window and
-padding, and where it is, backends that never write a matrix can serve it."""
+"""Read a transformers mask matrix as causal, window and padding, so that backends that never write
+a matrix can compute it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _read(mask: Tensor, N: int, M: int) -> dict[str, Any]:
 
 
 def _as_bool(mask: Tensor) -> tuple[Tensor, Tensor | None]:
-    """(who is seen, what is added to the scores of those)."""
-    seen = mask > torch.finfo(mask.dtype).min / 2
-    other = mask.masked_fill(~seen, 0)
-    return seen, other if bool(other.any()) else None
+    """(which keys are visible, what is added to their scores)."""
+    visible = mask > torch.finfo(mask.dtype).min / 2
+    other = mask.masked_fill(~visible, 0)
+    return visible, other if bool(other.any()) else None

@@ -1,4 +1,4 @@
-"""λ and the auxiliary losses on transformers' clock.
+"""SwarmCallback: λ and the weights of the auxiliary losses, scheduled by transformers' Trainer.
 
     trainer = Trainer(model, args, train_dataset=…, callbacks=[SwarmCallback()])
 

@@ -1,4 +1,4 @@
-"""What people see while it trains: a live display on a terminal, plain lines elsewhere."""
+"""Progress of training: a live display on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class News:
 
 
 class TrainingDisplay:
-    """Where news go: this one shows nothing."""
+    """Shows the progress of a run; this base class shows nothing."""
 
     def show(self, news: News, whole: bool = False) -> None:
         """`whole`: after a validation; a plain log prints only those."""

@@ -1,8 +1,7 @@
-"""What an attention module of another model does, found by trying it.
+"""Measure how an attention module of another model works, by one call on a few random tokens.
 
-Its forward is called once on a few random tokens, with an attention function that only looks: so
-it is known, not assumed, how many heads there are, how their scores are scaled, whether the keys
-come rotated and that turning them back gives the keys there were.
+The attention function of that call only records its arguments: the number of heads, the scale of
+the scores, whether the keys are rotated, and that the inverse rotation gives the original keys.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class UnsupportedModel(ValueError):
 
 @dataclass
 class Recorder:
-    """What an attention function was handed; stands where a swarm will."""
+    """The arguments of an attention function, recorded in the place of a RuleAdapter."""
 
     now: None = None
     q: Tensor = field(default_factory=lambda: torch.empty(0))
@@ -127,7 +126,7 @@ def _try(kind: str, module: nn.Module, x: Tensor, turn: Any) -> Recorder:
 
 @contextmanager
 def recording(module: nn.Module) -> Iterator[Recorder]:
-    """Its attention function only looks, meanwhile."""
+    """Inside, the module's attention function only records its arguments."""
     config: Any = module.config
     before, seen = config._attn_implementation_internal, Recorder()
     config._attn_implementation_internal = NAME

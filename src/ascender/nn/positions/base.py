@@ -1,4 +1,4 @@
-"""Where a token stands: the one interface of every kind of position.
+"""Position: the interface of every positional encoding.
 
     embed    x_i ← x_i + e_p(i)                          the tokens, at the bottom of the stack
     rotate   q_i ← R_p(i) q_i,  k_j ← R_j k_j            queries and keys
