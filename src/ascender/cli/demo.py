@@ -20,9 +20,11 @@ def demo(
 ) -> None:
     """Print and draw the attention scores of five tokens, term by term."""
     from ascender import demo as five
-    from ascender.report.strings import languages
 
-    languages(lang)
+    if lang not in ("en", "ko", "both"):
+        raise typer.BadParameter(
+            f"unknown lang {lang!r}; expected one of en, ko, both", param_hint="--lang"
+        )
     check_out(out, folder=True)
     example = five.five_tokens()
     paths = five.save(five.draw(example, _figure_lang(lang)), out)
