@@ -1,6 +1,7 @@
 """The benchmarks run end to end on a few tokens; what they count and conclude is checked by hand.
 No time is asserted anywhere."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,11 +10,12 @@ import pytest
 import torch
 
 from ascender import bench
-from ascender.bench import choose, goals, imports, layer, model, studies
+from ascender.bench import goals, imports, layer, model, studies
 from ascender.bench.candidates import CANDIDATES, ours
+from ascender.core.backends.native import unavailable
 from ascender.core.choose_backend import BACKENDS
 from ascender.measure.flops import CallOptions, Problem
-from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan, best, interleave
+from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan
 from ascender.nn.module import AscenderAttention
 
 ONCE = TimingPlan(repeats=1, at_least=0.0)
@@ -33,53 +35,62 @@ def test_bench_is_not_imported_by_the_package():
     assert out.stdout.strip() == "[]"
 
 
-def test_candidates_take_turns():
-    order = []
-    calls = {name: lambda name=name: order.append(name) for name in "abc"}
-    times = interleave(calls, TimingPlan(repeats=3, at_least=0.0))
-    assert order == list("abcabcabc")
-    assert {len(t) for t in times.values()} == {3}
+def few(monkeypatch, turns):
+    """The study "attention" of two candidates; the baseline's turns take these seconds."""
+    names = ("stock", "folded")
+    study = studies.Study({name: CANDIDATES[name] for name in names}, (9,), (FORWARD,))
+    times = iter(turns)
+    monkeypatch.setitem(studies.STUDIES, "attention", replace(
+        study, clock=lambda call, now: 1.0 if "ours" in call.__qualname__ else next(times)
+    ))  # fmt: skip
 
 
-def test_a_call_may_have_a_clock_of_its_own():
-    assert best({"a": lambda: 7.5, "b": lambda: 2.5}, ONCE, clock=lambda call: call()) == {
-        "a": 7.5,
-        "b": 2.5,
-    }
+@pytest.mark.parametrize("again", [[1, 1, 1], [0.5, 0.7, 0.6]])
+def test_what_was_disturbed_is_timed_again(monkeypatch, again):
+    few(monkeypatch, [1, 1, 9, *again])
+    result = bench.run("attention", lengths=(9,), memory=False, repeats=1)
+    stock, _ = result.rows
+    assert (stock.ms, stock.disturbed) == (1e3 * min(again), None)
+    assert result.record()["rows"][0]["candidate"] == "stock"
 
 
-def test_best_is_the_shortest_turn():
-    assert best({}, ONCE) == {}
-    assert set(best({"a": lambda: None}, ONCE)) == {"a"}
+def test_what_stays_disturbed_is_not_stored(monkeypatch):
+    few(monkeypatch, [1, 129, 1] * studies.ATTEMPTS)
+    result = bench.run("attention", lengths=(9,), memory=False, repeats=1)
+    assert [row.disturbed is not None for row in result.rows] == [True, True]
+    message = (
+        "stock, forward, N = 9: a turn took 129 s, more than twice the median of 1 s; the run is "
+        "not stored. Repeat it while nothing else runs on this machine: ascender bench attention "
+        "--lengths 9 --json"
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        result.record()
 
 
-def test_a_slow_call_sits_out_and_a_quick_one_does_not():
-    plan = TimingPlan(repeats=9, at_most=30.0)
-    assert not plan.sits_out([], 10)
-    assert not plan.sits_out([5.0], 10)  # one more turn, though its share is 3 s
-    assert plan.sits_out([11.0], 10)
-    assert plan.sits_out([5.0, 5.0], 10)
-    assert not plan.sits_out([0.1, 0.1], 10)
-
-
-def test_rounds_go_on_for_a_while_where_calls_are_short():
-    plan = TimingPlan(repeats=2, at_least=1.0)
-    assert plan.goes_on(5, 0.5)
-    assert not plan.goes_on(5, 1.5)
-    assert plan.goes_on(1, 99.0)
+def test_both_clocks(monkeypatch):
+    asked = []
+    monkeypatch.setattr(studies, "run", lambda *args, **more: asked.append(
+        (more["clock"], torch.get_num_threads())) or [])  # fmt: skip
+    monkeypatch.setattr("ascender.bench.runner.THREADS", 2)
+    for options in ({}, {"clock": "wall"}, {"clock": "wall", "threads": 1}):
+        assert bench.run("layer", **options).record()["clock"] == options.get("clock", "cpu")
+    assert asked == [("cpu", 1), ("wall", 2), ("wall", 1)]
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_rows(causal):
     timed = [(n, work) for work in (FORWARD, TRAINING) for n in (19, 150)]
-    rows = studies.run("attention", timed, ONCE, causal=causal, memory=CANDIDATES)
+    rows = studies.run("attention", timed, ONCE, causal=causal)
     assert {(r.n, r.work) for r in rows} == {(n, w) for n in (19, 150) for w in (FORWARD, TRAINING)}
     for row in rows:
+        if row.candidate.startswith("native") and unavailable():
+            assert row.skipped == unavailable()
+            continue
         assert row.skipped is None
         assert row.ms > 0
         assert row.ratio > 0
         assert row.flop_ratio > 0
-        assert row.memory_mb is None  # too short for it
+        assert row.memory_mb is None  # nobody asked for it
     stock = [r for r in rows if r.candidate == r.baseline]
     assert all(r.ratio == r.flop_ratio == 1 for r in stock)
     assert {r.candidate for r in rows if r.work == FORWARD} == set(CANDIDATES)
@@ -92,6 +103,9 @@ def test_what_is_too_large_is_skipped_and_says_why():
     assert "2048" in dense(Problem(2049), FORWARD)
     assert bias(Problem(4096), TRAINING) is None
     assert bias(Problem(16384), FORWARD) == "needs 4 GB"
+    native = CANDIDATES["native"].refuses
+    assert native(Problem(4096), FORWARD) == (unavailable() or None)
+    assert native(Problem(4097), FORWARD) == (unavailable() or "above N = 4096")
 
 
 def test_the_variants_compute_the_same_attention():
@@ -102,17 +116,18 @@ def test_the_variants_compute_the_same_attention():
         CallOptions(shared=True),
         CallOptions(shared=True, reuse=True, local=True),
     ):
-        fast, slow = (ours(p, replace(v, backend=b)).call() for b in ("folded", "dense"))
-        torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-4)
-    reused, found = (ours(p, CallOptions(shared=True, reuse=r)).call() for r in (True, False))
-    torch.testing.assert_close(reused, found)
+        backends = ("folded", "dense") if unavailable() else ("folded", "dense", "native")
+        fast, slow, *native = (ours(p, replace(v, backend=b)).call() for b in backends)
+        for out in (fast, *native):
+            torch.testing.assert_close(out, slow, atol=1e-4, rtol=1e-4)
+    reused, searched = (ours(p, CallOptions(shared=True, reuse=r)).call() for r in (True, False))
+    torch.testing.assert_close(reused, searched)
 
 
-def test_memory_is_measured_from_a_length_on_of_what_is_not_skipped(monkeypatch):
-    few = {name: CANDIDATES[name] for name in ("stock", "dense", "folded")}
-    monkeypatch.setitem(studies.STUDIES, "attention", studies.Study(few, (9,)))
-    monkeypatch.setattr(studies, "MEMORY_FROM", 23)
-    monkeypatch.setitem(few, "dense", replace(few["dense"], refuses=lambda p, work: "no"))
+def test_memory_is_measured_of_what_is_asked_for_and_not_skipped(monkeypatch):
+    three = {name: CANDIDATES[name] for name in ("stock", "dense", "folded")}
+    monkeypatch.setitem(studies.STUDIES, "attention", studies.Study(three, (9,)))
+    monkeypatch.setitem(three, "dense", replace(three["dense"], refuses=lambda p, work: "no"))
     weighed = []
 
     def peak(study, who, p, work, threads):
@@ -120,17 +135,43 @@ def test_memory_is_measured_from_a_length_on_of_what_is_not_skipped(monkeypatch)
         return {"call": float(len(weighed)), "process": 8.0}
 
     monkeypatch.setattr(studies, "peak_memory", peak)
-    timed = ((19, FORWARD), (23, FORWARD))
-    rows = studies.run("attention", timed, ONCE, memory=("stock", "dense", "folded"))
+    rows = studies.run("attention", [(23, FORWARD)], ONCE, memory=("stock", "dense", "folded"))
     assert weighed == [("stock", 23), ("folded", 23)]
-    found = {(r.candidate, r.n): (r.memory_mb, r.memory_ratio, r.process_ratio) for r in rows}
-    assert found["folded", 23] == (2.0, 2.0, 1.0)
-    assert found["folded", 19] == found["dense", 23] == (None, None, None)
+    memory = {r.candidate: (r.memory_mb, r.memory_ratio, r.process_ratio) for r in rows}
+    assert memory["folded"] == (2.0, 2.0, 1.0)
+    assert memory["dense"] == (None, None, None)
 
 
-def test_memory_is_measured_in_a_process_of_its_own():
-    found = studies.peak_memory("attention", "stock", Problem(64), FORWARD, threads=1)
-    assert 0 < found["call"] < found["process"]
+@pytest.mark.parametrize(
+    ("study", "candidate", "work"),
+    [("attention", "stock", FORWARD), ("layer", "per_head_torch", TRAINING)],
+)
+def test_memory_is_measured_in_a_process_of_its_own(study, candidate, work):
+    memory = studies.peak_memory(study, candidate, Problem(64), work, threads=1)
+    assert 0 < memory["call"] < memory["process"]
+
+
+def test_the_memory_of_a_model_has_its_weights(monkeypatch):
+    monkeypatch.setattr(model, "SIZE", "tiny")
+    job = model.MODELS["model_vanilla"].make(Problem(7))
+    assert job.nbytes() == sum(4 * p.numel() for p in job.make().parameters()) > 1e5
+
+
+def test_without_native_kernels_is_without_native_kernels(monkeypatch):
+    """The candidates that say so run the torch operators, and only while they run."""
+    monkeypatch.setattr(layer, "BATCH", 2)
+    used = []
+    backends = {name: type(backend) for name, backend in BACKENDS.items()}
+    for name, kind in backends.items():
+        run = kind.run
+        monkeypatch.setattr(
+            kind, "run", lambda *a, name=name, run=run, **k: used.append(name) or run(*a, **k)
+        )
+    for name in ("per_head_torch", "shared_torch"):
+        layer.LAYERS[name].make(Problem(9)).run(TRAINING)()
+    assert used == ["compact", "compact"]
+    layer.LAYERS["per_head"].make(Problem(9)).run(TRAINING)()
+    assert used[2:] == ["compact" if unavailable() else "native"]
 
 
 def test_memory_says_what_failed(monkeypatch):
@@ -249,21 +290,6 @@ def test_what_is_generated_does_not_depend_on_the_way(monkeypatch):
     assert len(runs[0]) == model.NEW + 1
 
 
-def test_choose():
-    rows = choose.run((24, 150), ONCE)
-    assert {row.candidate for row in rows} == set(BACKENDS)
-    for kind in choose.KINDS:
-        for work in (FORWARD, TRAINING):
-            for n in (24, 150):
-                some = [r for r in rows if (r.kind, r.work, r.n) == (kind, work, n)]
-                (fastest,) = [r for r in some if r.fastest]
-                assert fastest.ratio == 1
-                assert sum(r.auto for r in some) == 1
-                assert all(r.ratio >= 1 for r in some if r.skipped is None)
-    assert choose._too_long("dense", 1025) is not None
-    assert choose._too_long("folded", 8192) is None
-
-
 def test_imports(monkeypatch):
     ran = []
     monkeypatch.setattr(imports, "_child", lambda statement: lambda: ran.append(statement))
@@ -278,13 +304,14 @@ def test_an_import_that_fails_is_not_timed():
 
 
 def test_a_benchmark_by_name():
-    result = bench.run("choose", lengths=(24,), repeats=1)
+    result = bench.run("choose", lengths=(24,), repeats=1, memory=False)
     assert {row.kind for row in result.rows} == {"full", "causal", "window"}
     record = result.record("ascender bench choose")
     assert (record["study"], len(record["rows"])) == ("choose", len(result.rows))
     for options, expected in (
         ({"study": "chose"}, "unknown benchmark 'chose'"),
         ({"study": "model", "work": ["reading"]}, "unknown work 'reading'"),
+        ({"study": "model", "clock": "cup"}, r"unknown clock 'cup' \(did you mean 'cpu'\?\)"),
         ({"study": "model", "quick": True, "lengths": (5,)}, "expected one of the two"),
     ):
         with pytest.raises(ValueError, match=expected):

@@ -73,9 +73,9 @@ def cells(text):
 def test_tables_say_what_the_rows_say(runs):
     made = {name: cells(text) for name, (_, text) in report.blocks(runs).items()}
     time = made["attention forward time"]
-    assert time["stock SDPA"] == ["2.00 ms", "2.00 ms"]
+    assert time["stock SDPA"] == ["2.00 ms", "2.00 ms · 70.0 MB"]
     assert time["dense: the definition"] == ["12.3×", "…"]
-    assert time["folded, per head, two τ"] == ["4.25×", "3.50×"]
+    assert time["folded, per head, two τ"] == ["4.25×", "3.50× · 140 MB"]
     assert made["attention forward memory"]["folded, per head, two τ"] == ["2.00× (1.20×)"]
     assert made["attention summary"]["folded, per head, two τ"] == [
         "4.25×", "2.75×", "3.50×", "2.00×",
@@ -99,10 +99,24 @@ def test_goals_are_judged_anew(runs):
 def test_of_two_runs_the_last_counts_where_it_measured(runs, tmp_path):
     again = save(tmp_path, "again", "attention", [row("folded", 16384, 1.25)])
     made = report.blocks([*runs, again])
-    assert cells(made["attention forward time"][1])["folded, per head, two τ"] == ["4.25×", "1.25×"]
+    times = cells(made["attention forward time"][1])["folded, per head, two τ"]
+    assert times == ["4.25×", "1.25× · 140 MB"]
     kept = cells(made["attention forward memory"][1])["folded, per head, two τ"]
     assert kept == ["2.00× (1.20×)"]
     assert made["commands"][1].count("ascender bench attention") == 2
+
+
+def test_the_two_clocks_have_tables_of_their_own(runs, tmp_path):
+    row_of_wall = Row("shared", 64, TRAINING, 12.0, 1.5, None)
+    wall = save(tmp_path, "wall", "layer", [row_of_wall], clock="wall")
+    made = report.blocks([*runs, wall])
+    assert cells(made["layer"][1])["shared geometry"] == ["3.00×"]
+    title, text = made["wall layer"]
+    assert title == "Wall clock: Training step: × vanilla layer"
+    assert cells(text)["shared geometry"] == ["1.50×"]
+    commands = made["commands"][1]
+    assert "- `ascender bench layer` (torch 2.13.0, 1 thread, wall clock)\n" in commands
+    assert "- `ascender bench layer` (torch 2.13.0, 1 thread)\n" in commands
 
 
 def test_a_disturbed_time_is_marked_until_it_is_measured_again(tmp_path):
@@ -214,7 +228,7 @@ def test_the_benchmark_page_is_what_the_stored_runs_say():
 
 def test_a_run_says_which_study_and_command_made_it(monkeypatch):
     monkeypatch.setattr("sys.argv", ["ascender", "bench", "layer", "--lengths", "5", "--json"])
-    args = ["bench", "layer", "--lengths", "5", "--repeats", "1", "--json"]
+    args = ["bench", "layer", "--lengths", "5", "--repeats", "1", "--no-memory", "--json"]
     made = json.loads(CliRunner().invoke(app, args).stdout)
     assert made["study"] == "layer"
     assert made["command"] == "ascender bench layer --lengths 5"

@@ -186,7 +186,7 @@ CANNOT = {
         "folded",
         {"window": 3},
         "window = 3",
-        "or backend='dense' or backend='compact' or backend='windowed'",
+        "or backend='dense' or backend='compact'",
     ),
     "no window": ("windowed", {}, "no window", "expected window="),
     "dropout": ("folded", {"dropout": 0.5}, "dropout = 0.5", "backend='dense'"),

@@ -279,7 +279,9 @@ def test_twins_agree_in_float32(kind, size, device):
     """Measured over all options, times the dense error: outputs 1.0 … 1.4 in the median, 8 at worst
     and never above 2.5e-6; gradients 1.0 … 1.9 in the median, never above 1.5e-4."""
     x = case(kind, "plain" if size == LARGE else "shared k-per-head", size, device=device)
-    for backend, name, own, dense in errors_of(x.to(torch.float32), serving(kind)):
+    for backend, name, own, dense in errors_of(
+        x.to(torch.float32), serving(kind, dtype=torch.float32)
+    ):
         times, floor = (4, 2e-6) if name == "out" else (10, 5e-5)
         assert own <= times * dense + floor, (backend, name, own, dense)
 
@@ -291,11 +293,11 @@ def test_twins_agree_in_bfloat16(kind, options, size, device):
     x = case(kind, options, size, device=device).to(torch.bfloat16)
     truth = run(x.to(torch.float64), "dense")
     dense = outputs_gap(x, run(x, "dense"), truth)
-    for backend in serving(kind):
+    for backend in serving(kind, dtype=torch.bfloat16):
         assert outputs_gap(x, run(x, backend), truth) <= 2 * dense, backend
 
 
-@pytest.mark.parametrize("backend", ["folded", "decode", "compact"])
+@pytest.mark.parametrize("backend", ["folded", *serving("cross", "matrix", torch.bfloat16)])
 def test_bfloat16_where_all_scores_of_a_row_are_equal(backend, device):
     """Two visible keys, both neighbours: k̃_j·u_i is the same for both, so r̃ is 0. What is left
     of 1/√ε times the rounding of bfloat16 must not be felt."""
@@ -313,7 +315,7 @@ def test_gradients_in_bfloat16(device):
     own, dense = defaultdict(list), defaultdict(list)
     for kind in FEW:
         x = case(kind, size=LARGE, device=device).to(torch.bfloat16)
-        for backend, name, *errors in errors_of(x, serving(kind)):
+        for backend, name, *errors in errors_of(x, serving(kind, dtype=torch.bfloat16)):
             own[backend, name].append(errors[0])
             dense[backend, name].append(errors[1])
     for (backend, name), errors in own.items():
@@ -375,6 +377,6 @@ def test_twins_agree_where_separation_removes_nearly_all_mass(kind, dtype, monke
     again, calls = fold._rows_again, []
     monkeypatch.setattr(fold, "_rows_again", lambda *args: calls.append(1) or again(*args))
     floor = 1e-9 if dtype == torch.float64 else 5e-5
-    for backend, name, own, dense in errors_of(x.to(dtype), serving(kind)):
+    for backend, name, own, dense in errors_of(x.to(dtype), serving(kind, dtype=dtype)):
         assert own <= 10 * dense + floor, (backend, name, own, dense)
     assert calls

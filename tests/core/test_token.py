@@ -1,4 +1,4 @@
-"""One new token by the short way (backends/token.py) equals the definition."""
+"""One new token by the C kernel (kernels/token.c) equals the definition."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import torch
 from ascender import AscenderAttention, Cache
 from ascender.core.attention import attend
 from ascender.core.backends import decode as module
+from ascender.kernels.build import kernels
 from support.cases import BY_QUERY, case
 from support.laws import gap, run
+
+pytestmark = pytest.mark.skipif(kernels().library is None, reason=kernels().reason)
 
 OPTIONS = (
     "plain", "one-tau", "key-norm", "float-norm", "bare", "bare key-norm", "grouped", "shared",
@@ -22,10 +25,15 @@ OPTIONS = (
 
 def last(options="plain", size=11, kind="decode"):
     """A case of one query."""
-    x = case(kind, options, size)
+    x = case(kind, options, size).to(torch.float32)
     one = {name: x.leaves[name][:, :, -1:] for name in BY_QUERY if name in x.leaves}
     near = x.neighbours if isinstance(x.neighbours, str) else x.neighbours[:, :, -1:]
     return replace(x.but(**one), neighbours=near)
+
+
+def apart(x):
+    """How far decode is from the definition in float64."""
+    return gap(run(x, "decode"), run(x.to(torch.float64), "dense"))
 
 
 @pytest.fixture
@@ -41,12 +49,9 @@ def served(monkeypatch):
 @torch.no_grad()
 def test_equals_the_definition(options, size, served):
     x = last(options, size)
-    assert gap(run(x, "decode"), run(x, "dense")) < 1e-12
-    narrow = x.to(torch.float32)
-    truth = run(narrow.to(torch.float64), "dense")
-    own, dense = (gap(run(narrow, backend), truth) for backend in ("decode", "dense"))
-    assert own <= 4 * dense + 2e-6
-    assert len(served) == 2
+    truth = run(x.to(torch.float64), "dense")
+    assert apart(x) <= 4 * gap(run(x, "dense"), truth) + 2e-6
+    assert len(served) == 1
 
 
 @pytest.mark.parametrize("off", [("align",), ("sep",), ("coh",), ("align", "sep"), ("coh", "sep")])
@@ -54,7 +59,7 @@ def test_equals_the_definition(options, size, served):
 def test_rules_switched_off(off, served):
     x = last()
     x = replace(x, fixed={**x.fixed, **{f"lam_{rule}": 0.0 for rule in off}})
-    assert gap(run(x, "decode"), run(x, "dense")) < 1e-12
+    assert apart(x) < 3e-6
     assert served
 
 
@@ -64,7 +69,7 @@ def test_numbers_that_all_heads_share(options, served):
     x = last(options)
     numbers = {name: t[:1] if name < "k" else t[0] for name, t in x.numbers.items()}
     x = replace(x, numbers=numbers, fixed={**x.fixed, "lam_coh": 0.5})
-    assert gap(run(x, "decode"), run(x, "dense")) < 1e-12
+    assert apart(x) < 3e-6
     assert served
 
 
@@ -74,7 +79,7 @@ def test_a_thousandth_is_noticed():
     for name, t in x.numbers.items():
         if name != "kappa":
             other = replace(x, numbers={**x.numbers, name: t + 1e-3})
-            assert gap(run(other, "decode"), run(x, "dense")) > 1e-7, name
+            assert gap(run(other, "decode"), run(x, "dense")) > 2e-7, name
 
 
 @pytest.mark.parametrize("leaf", ["q", "k", "v", "z", "h"])
@@ -87,11 +92,11 @@ def test_a_token_that_is_not_a_number(leaf):
     out, expected = run(x, "decode"), run(x, "dense")
     assert torch.equal(out.isnan().any(-1), expected.isnan().any(-1))
     assert out.isnan().any()
-    assert gap(out[1], expected[1]) < 1e-12
+    assert gap(out[1], expected[1]) < 1e-5
 
 
 def test_every_other_case_goes_the_long_way(served):
-    """A gradient, a second row, a mask, a window, lists, few keys, bfloat16, other rules."""
+    """A gradient, a second row, a mask, a window, lists, few keys, other dtypes, other rules."""
     run(last(), "decode")
     with torch.no_grad():
         for options in ("given", "scores", "local", "raw", "low-rank", "k-per-head"):
@@ -100,6 +105,7 @@ def test_every_other_case_goes_the_long_way(served):
             run(last(kind=kind), "decode")
         run(case("decode"), "decode")
         run(last().to(torch.bfloat16), "decode")
+        run(last().to(torch.float64), "decode")
         run(replace(last(), fixed={"k": 11}), "decode")
         assert not served
         run(last(), "decode")
@@ -114,11 +120,11 @@ def test_a_cache_gives_the_same(served):
     for part in (slice(0, 20), slice(20, 23)):
         cache.append(*(x.leaves[name][:, :, part] for name in "kvzh"))
     flock = cache.flock(call["q"], call["z_q"], call["h_q"], rules=call["rules"])
-    assert gap(attend(flock, "decode"), run(x, "dense")) < 1e-12
+    assert gap(attend(flock, "decode"), run(x, "dense")) < 1e-5
     cache.reorder(torch.tensor([1, 0]))
     flipped = (call[name].flip(0) for name in ("q", "z_q", "h_q"))
     flock = cache.flock(*flipped, rules=call["rules"])
-    assert gap(attend(flock, "decode").flip(0), run(x, "dense")) < 1e-12
+    assert gap(attend(flock, "decode").flip(0), run(x, "dense")) < 1e-5
     assert len(served) == 2
 
 
@@ -126,7 +132,7 @@ def test_a_cache_gives_the_same(served):
 def test_leaves_that_learn(served):
     x = last("bare")
     learning = x.but(**{name: t.clone().requires_grad_() for name, t in x.leaves.items()})
-    assert gap(run(learning, "decode"), run(x, "dense")) == gap(run(x, "decode"), run(x, "dense"))
+    assert torch.equal(run(learning, "decode"), run(x, "decode"))
     assert len(served) == 2
 
 
@@ -145,24 +151,24 @@ def test_a_window_of_a_cache(n_global, position, qk_norm, served):
     layer = AscenderAttention(
         12, 3, head_dim=10, d_z=5, d_a=7, k=4, window=6, n_global=n_global, position=position,
         qk_norm=qk_norm,
-    ).double()  # fmt: skip
-    x = torch.randn(2, 43, 12, dtype=torch.float64)
+    )  # fmt: skip
+    x = torch.randn(2, 43, 12)
     cache = layer.new_cache()
     first, rest = layer(x[:, :7], cache=cache), tokens(layer, cache, x[:, 7:])
     whole = layer(x, causal=True, backend="dense")
-    assert gap(torch.cat([first, rest], 1), whole) < 1e-12
+    assert gap(torch.cat([first, rest], 1), whole) < 1e-5
     assert len(served) == (36 if n_global == 0 and position != "alibi" else 0)
 
 
 @torch.no_grad()
 def test_lists_of_a_window_go_by_what_the_cache_holds():
     torch.manual_seed(0)
-    layer = AscenderAttention(12, 3, head_dim=10, d_z=5, d_a=7, k=4, window=6).double()
-    x = torch.randn(2, 13, 12, dtype=torch.float64)
+    layer = AscenderAttention(12, 3, head_dim=10, d_z=5, d_a=7, k=4, window=6)
+    x = torch.randn(2, 13, 12)
     one, other = layer.new_cache(), layer.new_cache()
     for i in range(13):
         y, near = layer(x[:, i : i + 1], cache=one, return_neighbours=True)
-        assert gap(y, layer(x[:, i : i + 1], cache=other)) < 1e-12
+        assert gap(y, layer(x[:, i : i + 1], cache=other)) < 1e-5
     assert near.min() >= 13 - 7
     assert near.max() == 11
 
@@ -172,8 +178,8 @@ def test_lists_of_a_window_go_by_what_the_cache_holds():
 def test_numbers_that_change_on_the_way(change):
     """A cache remembers the rules, and notices where they are others."""
     torch.manual_seed(0)
-    layer = AscenderAttention(12, 3, head_dim=10, d_z=5, d_a=7, k=4).double()
-    x = torch.randn(2, 11, 12, dtype=torch.float64)
+    layer = AscenderAttention(12, 3, head_dim=10, d_z=5, d_a=7, k=4)
+    x = torch.randn(2, 11, 12)
     cache = layer.new_cache()
     tokens(layer, cache, x[:, :-2])
     before = layer(x[:, -2:-1], cache=cache)
@@ -184,7 +190,7 @@ def test_numbers_that_change_on_the_way(change):
     else:
         setattr(layer, change, value // 2)
     expected = layer(x, causal=True, backend="dense")[:, -1:]
-    assert gap(layer(x[:, -1:], cache=other), expected) < 1e-12
+    assert gap(layer(x[:, -1:], cache=other), expected) < 1e-5
     assert gap(before, layer(x[:, :-1], causal=True, backend="dense")[:, -1:]) > 1e-7
     layer.version = lambda: same._rules[0]  # one that does not notice
     assert gap(layer(x[:, -1:], cache=same), expected) > 1e-7

@@ -10,13 +10,17 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from ascender import AscenderAttention, Rules, asc_attention
 from ascender.bench.candidates import CANDIDATES
-from ascender.core.backends import flash_narrow_values, folded, token
+from ascender.core.backends import flash_narrow_values, folded
 from ascender.core.backends.index_lists import Lists
+from ascender.core.backends.native import without_native
+from ascender.kernels.build import kernels
 from ascender.measure import flops
 from ascender.measure.flops import CallOptions, Problem, count
 from ascender.measure.timing import FORWARD, TRAINING
 
+needs_native = pytest.mark.skipif(kernels().library is None, reason=kernels().reason)
 B, H, N, M, D, K = 2, 3, 11, 13, 7, 5
 SMALL = Problem(43, H=3, d=7, d_z=5, d_a=2, k=6, window=17)
 LARGE = replace(SMALL, n=751)  # top-k in two chunks, six chunks of causal variances, 12 blocks
@@ -95,12 +99,82 @@ def test_nothing_is_nothing():
     assert count(lambda: torch.ones(3, 5).exp()) == 0
 
 
+def native_step(n=23, shared=False, **options):
+    """FLOPs of a forward pass and of forward and backward by the C kernel, B = 2, H = 3, d = 7,
+    e = 6, d_z = 5, d_a = 4."""
+    g = torch.Generator().manual_seed(0)
+    spaces = 1 if shared else 3
+    heads = ((3, 7), (3, 7), (3, 6), (spaces, 5), (spaces, 4))
+    leaves = [torch.randn(2, h, n, w, generator=g).requires_grad_() for h, w in heads]
+    rules = options.pop("rules", None) or Rules(k=4)
+
+    def forward():
+        return asc_attention(*leaves, rules=rules, backend="native", **options)
+
+    with torch.no_grad():
+        alone = count(forward)
+    both = count(lambda: torch.autograd.grad(forward().sum(), leaves, allow_unused=True))
+    return alone, both
+
+
+@needs_native
+def test_the_native_kernel_counts_as_its_products():
+    """23 keys fill two vectors of 16. Causal: the first 16 rows look at 16 keys, the others at
+    32."""
+    for pairs, causal in ((23 * 32, False), (16 * 16 + 7 * 32, True)):
+        h_h, z_z, centre, z_centre = 4, 5, 5, 5
+        q_k, u_k, p_v = 7, 7, 6
+        forward = 2 * 2 * 3 * pairs * (h_h + z_z + centre + z_centre + q_k + u_k + p_v)
+        again, grads_qkv, grads_u = q_k + u_k + z_z + z_centre, 7 + 7 + 6 + 6, 7 + 7
+        grads_z = 2 * 5 + 4 * 5  # of z·z; of c·z and c
+        backward = 2 * 2 * 3 * pairs * (again + grads_qkv + grads_u + grads_z)
+        assert native_step(causal=causal) == (forward, forward + backward)
+        shared = 2 * 2 * pairs * (h_h + z_z + centre + z_centre + 3 * (q_k + u_k + p_v))
+        assert native_step(causal=causal, shared=True)[0] == shared
+
+
+@needs_native
+def test_rules_that_are_off_have_no_products():
+    only = {name: 0.0 for name in ("omega_sep", "omega_coh")}
+    one, _ = native_step(rules=Rules(k=4, **only))
+    assert one == 2 * 2 * 3 * 23 * 32 * (4 + 7 + 7 + 6)
+    none, _ = native_step(rules=Rules(k=4, omega_align=0.0, **only))
+    assert none == 2 * 2 * 3 * 23 * 32 * (7 + 6)
+
+
+@needs_native
+def test_a_window_counts_the_keys_in_reach():
+    off = {"omega_sep": 0.0, "omega_coh": 0.0}
+    one, _ = native_step(100, rules=Rules(k=4, **off), window=10)
+    reach = [(0, 26), (0, 42), (16, 58), (32, 74), (48, 90), (64, 100), (80, 100)]
+    pairs = sum((16 if i < 6 else 4) * -(-(b - a) // 16) * 16 for i, (a, b) in enumerate(reach))
+    assert one == 2 * 2 * 3 * pairs * (4 + 7 + 7 + 6)
+
+
+@needs_native
+def test_a_layer_counts_its_kernel_or_the_torch_operators():
+    layer, x = AscenderAttention(12, 3), torch.randn(2, 16, 12)
+    with torch.no_grad():
+        native = count(lambda: layer(x))
+        with without_native():
+            torchs_own = count(lambda: layer(x))
+        with FlopCounterMode(display=False) as linear:
+            layer(x)
+    assert native > linear.get_total_flops() > 0, "more than the projections"
+    assert torchs_own > linear.get_total_flops()
+    assert torchs_own != native
+    layer.backend = "compact"
+    with torch.no_grad():
+        assert count(lambda: layer(x)) == torchs_own
+
+
 @pytest.mark.parametrize("p", [SMALL, LARGE], ids=lambda p: f"N={p.n}")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_formula_is_what_the_operators_do(name, causal, p, monkeypatch):
-    monkeypatch.setattr(token, "threaded", lambda y: True)  # numpy's products cannot be counted
     p, candidate = replace(p, causal=causal), CANDIDATES[name]
+    if why := candidate.refuses(p, FORWARD):
+        pytest.skip(why)
     for work in candidate.works:
         counted = count(candidate.make(p).run(work))
         assert counted == candidate.flops(p, work == TRAINING)
@@ -133,7 +207,6 @@ def formulas():
 @pytest.mark.parametrize("p", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("name", [*formulas(), "folded_shared"])
 def test_the_table_of_the_method_is_what_runs(name, p, monkeypatch):
-    monkeypatch.setattr(token, "threaded", lambda y: True)
     shared = name.endswith("_shared")
     D = p.d + (0 if shared else p.d) + p.d_z + 1
     letters = {
@@ -141,6 +214,8 @@ def test_the_table_of_the_method_is_what_runs(name, p, monkeypatch):
         "d_a": p.d_a, "k": p.k, "D": D,
         "e": p.d if flash_narrow_values.serves(D, p.d, p.n, p.n) else D, "W": p.window_pairs,
     }  # fmt: skip
+    if why := CANDIDATES[name].refuses(p, FORWARD):
+        pytest.skip(why)
     counted = count(CANDIDATES[name].make(p).run(FORWARD))
     formula = formulas()[name.removesuffix("_shared")]
     assert eval(formula, {}, letters) == counted

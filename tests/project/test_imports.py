@@ -14,7 +14,8 @@ SOURCE = Path(ascender.__file__).parent
 
 # Data walks one way. What is not listed (compat, cli, bench …) comes after all of these.
 HOUSE = (
-    "common", "common.validate", "common.user_code", "common.lazy", "core", "core.visibility",
+    "common", "common.validate", "common.user_code", "common.lazy", "kernels", "kernels.build",
+    "kernels.library", "kernels.operators", "core", "core.shapes", "core.visibility",
     "core.geometry", "core.rules", "core.rules.alignment", "core.rules.separation",
     "core.rules.cohesion", "core.schedule", "core.softmax", "core.combine",
     "core.normalizers", "core.neighbours",
@@ -22,8 +23,8 @@ HOUSE = (
     "core.backends.tiles", "core.backends.flash_narrow_values", "core.backends.flash",
     "core.backends.index_lists",
     "core.backends.topk_sparse", "core.backends.dense", "core.backends.compact_grads",
-    "core.backends.compact", "core.backends.fold", "core.backends.folded",
-    "core.backends.windowed", "core.backends.token", "core.backends.decode", "core.checks",
+    "core.backends.compact", "core.backends.native", "core.backends.fold", "core.backends.folded",
+    "core.backends.windowed", "core.backends.decode", "core.checks",
     "core.choose_backend", "core.losses", "core.attention", "nn", "nn.rule_parameters",
     "nn.positions.base", "nn.positions.rope", "nn.positions.alibi", "nn.positions.t5",
     "nn.positions.shaw", "nn.positions.absolute", "nn.positions", "nn.cache", "nn.call",
@@ -93,7 +94,7 @@ def test_imports_point_upstream():
 
 # After the house: a package knows those before it.
 LATER = (
-    "common", "core", "nn", "report", "measure", "hf", "tasks", "insight", "train",
+    "common", "kernels", "core", "nn", "report", "measure", "hf", "tasks", "insight", "train",
     "lab", "bench", "cli",
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ascender import LowRank, Rules
+from ascender.kernels.build import kernels
 
 B, H, N, D, E, Z, A, K = 2, 3, 11, 7, 5, 4, 6, 3
 LARGE = 157  # crosses the chunk (128), the block (32) and the size from which flash is used (128)
@@ -45,6 +46,7 @@ OPTIONS = (
     "matrix",
 )  # fmt: skip
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)
+NATIVE = (torch.float32, torch.bfloat16) if kernels().library else ()  # what the C kernel takes
 # A few times the worst that was measured: 2e-15, 8e-7, 8e-3.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 3e-6, torch.bfloat16: 2e-2}
 # One of each layout; the other kinds run in float64.
@@ -57,12 +59,13 @@ BY_QUERY = ("q", "z_q", "h_q", "left")
 BY_KEY = ("k", "v", "z", "h", "bare", "right", "bias")  # and "matrix" by neither
 
 
-def serving(kind: str, options: str = "plain") -> list[str]:
+def serving(kind: str, options: str = "plain", dtype: torch.dtype = torch.float64) -> list[str]:
     """The backends besides dense that serve a kind: written out, so that a refusal by mistake
     is not a test that vanishes."""
+    short = ["decode", "compact", *(["native"] if dtype in NATIVE else [])]
     if "looks" in KINDS[kind] or "matrix" in options:
-        return ["decode", "compact"]
-    return ["windowed" if "window" in KINDS[kind] else "folded", "decode", "compact"]
+        return short
+    return ["windowed" if "window" in KINDS[kind] else "folded", *short]
 
 
 def each(*words, without=(), only=tuple(KINDS)):
@@ -71,9 +74,10 @@ def each(*words, without=(), only=tuple(KINDS)):
         (kind, backend, dtype)
         for kind, spec in KINDS.items()
         if all(word in spec for word in words) and not any(word in spec for word in without)
-        for backend in ("dense", *serving(kind))
         for dtype in DTYPES
-        if kind in only and (dtype == torch.float64 or kind in FEW)
+        for backend in ("dense", *serving(kind, dtype=dtype))
+        if kind in only
+        and (dtype == torch.float64 or kind in FEW or (backend, dtype) == ("native", torch.float32))
     ]
     assert found
     ids = [f"{kind}-{backend}-{str(dtype)[6:]}" for kind, backend, dtype in found]

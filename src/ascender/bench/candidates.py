@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ascender import Rules, asc_attention
 from ascender.core.attention import attend
+from ascender.core.backends.native import unavailable
 from ascender.core.geometry import unit
 from ascender.core.neighbours import top_k
 from ascender.core.visibility import Visibility
@@ -23,6 +24,7 @@ from ascender.nn.cache import Cache
 
 LARGEST = 4e9  # bytes of N×N matrices: more is skipped
 LONGEST = 2048  # of the definition
+NATIVE_LONGEST = 4096  # of the C kernel: "auto" leaves it before
 
 
 @dataclass(frozen=True)
@@ -113,24 +115,24 @@ def tokens(p: Problem, v: CallOptions) -> dict[str, Tensor]:
 
 def arguments(p: Problem, v: CallOptions) -> dict[str, Any]:
     """Of asc_attention, but for the backend."""
-    made: dict[str, Any] = {**tokens(p, v), "causal": p.causal}
+    args: dict[str, Any] = {**tokens(p, v), "causal": p.causal}
     scope = "neighbours" if v.local else "visible"
-    made["rules"] = Rules(**numbers(p, v), k=p.k, local_scope=scope)
+    args["rules"] = Rules(**numbers(p, v), k=p.k, local_scope=scope)
     if v.shared:
-        made["key_norm"] = 1.0
+        args["key_norm"] = 1.0
     if v.windowed:
-        made["window"] = p.window
+        args["window"] = p.window
     if v.reuse:
-        h = unit(made["h_q"])
-        made["neighbours"] = top_k(h, h, Visibility.of(p.n, p.n, causal=p.causal), (p.k,))
-    return made
+        h = unit(args["h_q"])
+        args["neighbours"] = top_k(h, h, Visibility.of(p.n, p.n, causal=p.causal), (p.k,))
+    return args
 
 
 def ours(p: Problem, v: CallOptions) -> Job:
-    made = arguments(p, v)
-    involved = [*made.values(), *vars(made["rules"]).values()]
+    args = arguments(p, v)
+    involved = [*args.values(), *vars(args["rules"]).values()]
     distinct = {id(t): t for t in involved if isinstance(t, Tensor)}
-    return Job(lambda: asc_attention(**made, backend=v.backend), tuple(distinct.values()))
+    return Job(lambda: asc_attention(**args, backend=v.backend), tuple(distinct.values()))
 
 
 def _decode_stock(p: Problem) -> Job:
@@ -141,19 +143,25 @@ def _decode_stock(p: Problem) -> Job:
 
 def _decode(p: Problem, v: CallOptions) -> Job:
     """The newest token against a cache that holds it and all before; filled beforehand."""
-    made = tokens(p, v)
+    args = tokens(p, v)
     rules = Rules(**numbers(p, v), k=p.k)
-    held = tuple(made[name] for name in ("k", "v", "z_q", "h_q"))
+    cached = tuple(args[name] for name in ("k", "v", "z_q", "h_q"))
     cache = Cache()
-    cache.append(*held)
-    q, z, h = (made[name][:, :, -1:].contiguous() for name in ("q", "z_q", "h_q"))
-    return Job(lambda: attend(cache.flock(q, z, h, rules=rules), "decode"), (q, z, h, *held))
+    cache.append(*cached)
+    q, z, h = (args[name][:, :, -1:].contiguous() for name in ("q", "z_q", "h_q"))
+    return Job(lambda: attend(cache.flock(q, z, h, rules=rules), "decode"), (q, z, h, *cached))
 
 
-def _variant(label: str, **kinds: Any) -> Candidate:
-    v = CallOptions(**kinds)
-    count = flops.windowed if v.windowed else flops.folded
-    return Candidate(label, partial(ours, v=v), partial(count, v=v))
+def no_native(p: Problem, work: str) -> str | None:
+    """Why the C kernel is not measured."""
+    return unavailable() or (f"above N = {NATIVE_LONGEST}" if p.n > NATIVE_LONGEST else None)
+
+
+def _variant(label: str, backend: str = "folded", **kinds: Any) -> Candidate:
+    v = CallOptions(backend, **kinds)
+    count = {"folded": flops.folded, "windowed": flops.windowed, "native": flops.native}[backend]
+    candidate = Candidate(label, partial(ours, v=v), partial(count, v=v))
+    return replace(candidate, refuses=no_native) if backend == "native" else candidate
 
 
 CANDIDATES: dict[str, Candidate] = {
@@ -163,6 +171,8 @@ CANDIDATES: dict[str, Candidate] = {
         "dense: the definition", partial(ours, v=CallOptions("dense")), flops.dense,
         refuses=lambda p, work: f"above N = {LONGEST}" if p.n > LONGEST else None,
     ),
+    "native": _variant("native, per head, two τ", "native"),
+    "native_shared": _variant("native, shared, QK-norm", "native", shared=True),
     "folded": _variant("folded, per head, two τ"),
     "folded_one_tau": _variant("folded, per head, one τ", two_tau=False),
     "folded_shared": _variant("folded, shared, QK-norm", shared=True),

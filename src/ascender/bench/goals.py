@@ -42,6 +42,10 @@ GOALS: dict[str, Goal] = {
     "decode, one token at M = 4096": Goal("decode", 4096, FORWARD, 2.0),
     "layer, training step, B = 32, N = 64": Goal("per_head", 64, TRAINING, 1.6),
     "layer, training step, shared, QK-norm, N = 64": Goal("shared_norm", 64, TRAINING, 1.6),
+    "layer, training step, B = 32, N = 128, per head": Goal("per_head", 128, TRAINING, 2.2),
+    "… shared geometry": Goal("shared", 128, TRAINING, 1.45),
+    "layer, 256 wide, B = 8, N = 128, per head": Goal("per_head_256", 128, TRAINING, 1.3),
+    "… 256 wide, shared geometry": Goal("shared_256", 128, TRAINING, 1.15),
     "model, training, N = 128, per head": _speed("per_head", 128, TRAINING, 0.7),
     "… shared": _speed("shared", 128, TRAINING, 0.7),
     "… shared, QK-norm": _speed("shared_norm", 128, TRAINING, 0.7),
@@ -61,12 +65,12 @@ GOALS: dict[str, Goal] = {
 
 def reached(rows: Iterable[Row]) -> list[dict[str, object]]:
     """The goals that this run has a measurement for: goal, limit, measured, reached."""
-    found = {(row.candidate, row.n, row.work): row for row in rows}
+    by_name = {(row.candidate, row.n, row.work): row for row in rows}
     table: list[dict[str, object]] = []
     for name, goal in GOALS.items():
-        row = found.get((goal.candidate, goal.n, goal.work))
+        row = by_name.get((goal.candidate, goal.n, goal.work))
         value = getattr(row, goal.measure, None)
-        if goal.measure == "ratio" and getattr(row, "disturbed", None):
+        if goal.measure != "memory_ratio" and getattr(row, "disturbed", None):
             continue  # no time to judge by
         if value is not None:
             enough = value >= goal.limit if goal.least else value <= goal.limit

@@ -9,11 +9,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ascender.bench.candidates import Candidate, Job
+from ascender.core.backends.native import without_native
 from ascender.measure.flops import Problem
 from ascender.measure.timing import TRAINING
 from ascender.nn.module import AscenderAttention
 
 BATCH, DIM, HEADS = 32, 64, 4
+WIDE_BATCH, WIDE_DIM = 8, 256
 
 
 class VanillaLayer(nn.Module):
@@ -37,22 +39,38 @@ class VanillaLayer(nn.Module):
         return self.W_O(out.transpose(1, 2).flatten(2))
 
 
-def _layer(label: str, kind: type[nn.Module] = AscenderAttention, **options: Any) -> Candidate:
-    """Gradients reach the input and every parameter; there is no optimiser."""
+def _layer(
+    label: str, kind: type[nn.Module] = AscenderAttention, *, wide: bool = False,
+    native: bool = True, **options: Any,
+) -> Candidate:  # fmt: skip
+    """Gradients reach the input and every parameter; there is no optimiser. `native`: whether the
+    C kernels may run."""
 
     def make(p: Problem) -> Job:
-        layer = kind(DIM, HEADS, **options)
-        x = torch.randn(BATCH, p.n, DIM, generator=torch.Generator().manual_seed(0))
-        return Job(lambda: layer(x), (x, *layer.parameters()))
+        batch, dim = (WIDE_BATCH, WIDE_DIM) if wide else (BATCH, DIM)
+        layer = kind(dim, HEADS, **options)
+        x = torch.randn(batch, p.n, dim, generator=torch.Generator().manual_seed(0))
 
-    return Candidate(label, make, None, baseline="vanilla", works=(TRAINING,))
+        def call() -> Tensor:
+            out: Tensor = layer(x)
+            return out
+
+        return Job(call if native else without_native()(call), (x, *layer.parameters()))
+
+    baseline = "vanilla_256" if wide else "vanilla"
+    return Candidate(label, make, None, baseline=baseline, works=(TRAINING,))
 
 
 LAYERS: dict[str, Candidate] = {
     "vanilla": _layer("vanilla", VanillaLayer),
     "vanilla_norm": _layer("vanilla, QK-norm", VanillaLayer, qk_norm=True),
     "per_head": _layer("per-head geometry"),
+    "per_head_torch": _layer("… without native kernels", native=False),
     "per_head_norm": _layer("per-head geometry, QK-norm", qk_norm=True),
     "shared": _layer("shared geometry", geometry="shared"),
+    "shared_torch": _layer("… without native kernels", native=False, geometry="shared"),
     "shared_norm": _layer("shared geometry, QK-norm", geometry="shared", qk_norm=True),
+    "vanilla_256": _layer("vanilla, 256 wide", VanillaLayer, wide=True),
+    "per_head_256": _layer("per-head geometry, 256 wide", wide=True),
+    "shared_256": _layer("shared geometry, 256 wide", wide=True, geometry="shared"),
 }

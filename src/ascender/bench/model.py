@@ -21,8 +21,9 @@ import torch
 from torch import Tensor
 
 from ascender.bench.candidates import Candidate
+from ascender.core.backends.native import without_native
 from ascender.measure.flops import Problem
-from ascender.measure.timing import TRAINING
+from ascender.measure.timing import TRAINING, Now
 
 DECODE, GENERATE = "decode", "generate"
 SIZE = "small"
@@ -30,16 +31,19 @@ TOKENS = 4096  # in a batch of training
 NEW = 32  # tokens generated
 VOCABULARY = 8192
 WINDOW = 128
+Turn = Callable[[Now], float]  # runs once; seconds by that clock
 
 
 @dataclass(frozen=True)
 class ModelJob:
-    """A model of `attention` with these options; None: transformers' Llama."""
+    """A model of `attention` with these options; None: transformers' Llama. `native`: whether
+    the C kernels may run."""
 
     problem: Problem
     attention: str | None
     position: str
     options: Mapping[str, Any]
+    native: bool = True
 
     def make(self) -> Any:
         """The model, with the same weights every time."""
@@ -53,8 +57,13 @@ class ModelJob:
             torch.manual_seed(0)
             return llama(config) if self.attention is None else AscenderForCausalLM(config)
 
-    def run(self, work: str) -> Callable[[], float]:
-        return JOBS[work](self.make(), self.problem.n)
+    def run(self, work: str) -> Turn:
+        turn = JOBS[work](self.make(), self.problem.n)
+        return turn if self.native else without_native()(turn)
+
+    def nbytes(self) -> int:
+        """Of the weights."""
+        return sum(p.numel() * p.element_size() for p in self.make().parameters())
 
 
 def llama(config: Any) -> Any:
@@ -73,35 +82,35 @@ def prompt(batch: int, n: int) -> Tensor:
     return torch.randint(VOCABULARY, (batch, n), generator=torch.Generator().manual_seed(0))
 
 
-def training(model: Any, n: int) -> Callable[[], float]:
+def training(model: Any, n: int) -> Turn:
     """Seconds of a step."""
     ids = prompt(max(1, TOKENS // n), n)
     optimiser = torch.optim.AdamW(model.train().parameters(), lr=1e-4)
 
-    def step() -> float:
-        start = time.perf_counter()
+    def step(now: Now = time.perf_counter) -> float:
+        start = now()
         model(input_ids=ids, labels=ids).loss.backward()
         optimiser.step()
         optimiser.zero_grad()
-        return time.perf_counter() - start
+        return now() - start
 
     return step
 
 
-def decoding(model: Any, n: int) -> Callable[[], float]:
+def decoding(model: Any, n: int) -> Turn:
     """Seconds of NEW tokens after n, token by token; every turn goes on from the same cache."""
     with torch.no_grad():
         read = model.eval()(input_ids=prompt(1, n), use_cache=True)
     first = read.logits[:, -1:].argmax(-1)
 
     @torch.no_grad()
-    def run() -> float:
+    def run(now: Now = time.perf_counter) -> float:
         cache, token = copy.deepcopy(read.past_key_values), first
-        start = time.perf_counter()
+        start = now()
         for _ in range(NEW):
             out = model(input_ids=token, past_key_values=cache, use_cache=True)
             token = out.logits[:, -1:].argmax(-1)
-        return time.perf_counter() - start
+        return now() - start
 
     return run
 
@@ -109,11 +118,11 @@ def decoding(model: Any, n: int) -> Callable[[], float]:
 class TokenTimes:
     """A streamer of generate() that notes when tokens come: the prompt, then one at a time."""
 
-    def __init__(self) -> None:
-        self.times: list[float] = []
+    def __init__(self, now: Now) -> None:
+        self.now, self.times = now, list[float]()
 
     def put(self, value: Tensor) -> None:
-        self.times.append(time.perf_counter())
+        self.times.append(self.now())
 
     def end(self) -> None:
         pass
@@ -124,13 +133,13 @@ class TokenTimes:
         return self.times[-1] - self.times[1]
 
 
-def generating(model: Any, n: int) -> Callable[[], float]:
+def generating(model: Any, n: int) -> Turn:
     """Seconds of NEW tokens after the first that follows n."""
     ids = prompt(1, n)
     model.eval().generation_config.eos_token_id = None
 
-    def run() -> float:
-        times = TokenTimes()
+    def run(now: Now = time.perf_counter) -> float:
+        times = TokenTimes(now)
         model.generate(
             ids, attention_mask=torch.ones_like(ids), max_new_tokens=NEW + 1, do_sample=False,
             streamer=times, pad_token_id=0,
@@ -140,7 +149,7 @@ def generating(model: Any, n: int) -> Callable[[], float]:
     return run
 
 
-JOBS: dict[str, Callable[[Any, int], Callable[[], float]]] = {
+JOBS: dict[str, Callable[[Any, int], Turn]] = {
     TRAINING: training, DECODE: decoding, GENERATE: generating,
 }  # fmt: skip
 
@@ -151,9 +160,9 @@ def tokens_per_call(n: int, work: str) -> int:
 
 def _model(
     label: str, attention: str | None = "ascender", position: str = "rope",
-    baseline: str = "model_vanilla", **options: Any,
+    baseline: str = "model_vanilla", native: bool = True, **options: Any,
 ) -> Candidate:  # fmt: skip
-    make = partial(ModelJob, attention=attention, position=position, options=options)
+    make = partial(ModelJob, attention=attention, position=position, options=options, native=native)
     return Candidate(label, make, None, baseline, tuple(JOBS))
 
 
@@ -163,6 +172,7 @@ MODELS: dict[str, Candidate] = {
     "model_vanilla": _model("vanilla", "vanilla"),
     "model_llama": _model("transformers' Llama, SDPA", None),
     "model_per_head": _model("ascender, per head", d_z=15),
+    "model_per_head_torch": _model("… without native kernels", native=False, d_z=15),
     "model_shared": _model("ascender, shared", **SHARED),
     "model_shared_norm": _model("ascender, shared, QK-norm", **NORM),
     "model_window": _model(f"… and w = {WINDOW}", **NORM, window=WINDOW),

@@ -4,7 +4,8 @@
     … written by the command, whatever stood here …
     <!-- /bench -->
 
-Everything outside such marks is written by hand and stays.
+Everything outside such marks is written by hand and stays. Tables of runs with --clock wall have
+names of their own: "wall attention forward time".
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ascender.bench import goals, tables
 from ascender.bench.studies import STUDIES
 from ascender.common.files import NUMBER, checked, made_of, read_json
 from ascender.measure.timing import Row
-from ascender.report.table import markdown
+from ascender.report.table import Table, markdown
 
 KINDS = (*STUDIES, "import")
 IMPORT = ("import_torch_s", "import_ascender_s", "difference_s", "goal_s")
@@ -53,28 +54,36 @@ def merged(runs: Iterable[Mapping[str, Any]]) -> list[Row]:
 
 def blocks(paths: Sequence[Path]) -> dict[str, tuple[str, str]]:
     """Name → (title, Markdown) of every table that these runs make."""
-    runs: dict[str, list[dict[str, Any]]] = {}
+    by_study: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
         run = read(path)
-        runs.setdefault(run["study"], []).append(run)
-    rows = {study: merged(some) for study, some in runs.items() if study in STUDIES}
-    found = tables.goals(goals.reached([row for some in rows.values() for row in some]))
-    found |= tables.summary(rows.get("attention", []))
-    for study in (study for study in STUDIES if study in rows):
-        found |= tables.of_study(study, rows[study], runs[study][-1].get("causal", False))
-    if "import" in runs:
-        found |= tables.imports(runs["import"][-1])
-    made = {name: (table.title[0], markdown(table)) for name, table in found.items()}
-    return {"commands": ("Commands", _commands(runs)), **made}
+        by_study.setdefault(run["study"], []).append(run)
+    runs = [run for some in by_study.values() for run in some]
+    wall = [run for run in runs if run.get("clock") == "wall"]
+    written = _tables([run for run in runs if run.get("clock") != "wall"])
+    written |= tables.by_wall_clock(_tables(wall))
+    texts = {name: (table.title[0], markdown(table)) for name, table in written.items()}
+    return {"commands": ("Commands", "".join(map(_command, runs))), **texts}
 
 
-def _commands(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    lines = []
-    for run in (run for some in runs.values() for run in some):
-        here = run["machine"]
-        threads = f"{here['threads']} thread{'s' if here['threads'] > 1 else ''}"
-        lines.append(f"- `{run['command']}` (torch {here['torch']}, {threads})\n")
-    return "".join(lines)
+def _tables(runs: Sequence[Mapping[str, Any]]) -> dict[str, Table]:
+    """Of runs by one clock."""
+    by_study = {study: [run for run in runs if run["study"] == study] for study in KINDS}
+    rows = {study: merged(by_study[study]) for study in STUDIES}
+    written = tables.goals(goals.reached([row for some in rows.values() for row in some]))
+    written |= tables.summary(rows["attention"])
+    for study in (study for study in STUDIES if rows[study]):
+        written |= tables.of_study(study, rows[study], by_study[study][-1].get("causal", False))
+    if by_study["import"]:
+        written |= tables.imports(by_study["import"][-1])
+    return written
+
+
+def _command(run: Mapping[str, Any]) -> str:
+    here = run["machine"]
+    how = [f"torch {here['torch']}", f"{here['threads']} thread{'s' * (here['threads'] > 1)}"]
+    how += [tables.CLOCK[run["clock"]]] if run.get("clock") in tables.CLOCK else []
+    return f"- `{run['command']}` ({', '.join(how)})\n"
 
 
 def contents(made: Mapping[str, tuple[str, str]]) -> dict[str, str]:

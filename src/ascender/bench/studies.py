@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -20,9 +20,19 @@ from ascender.bench.model import JOBS, MODELS, tokens_per_call
 from ascender.bench.variants import VARIANTS
 from ascender.measure.flops import Problem
 from ascender.measure.memory import fresh, used
-from ascender.measure.timing import FORWARD, TRAINING, Clock, Row, TimingPlan, best, elapsed
+from ascender.measure.timing import (
+    CLOCKS,
+    FORWARD,
+    TRAINING,
+    Now,
+    Row,
+    TimingPlan,
+    disturbed,
+    elapsed,
+    interleave,
+)  # fmt: skip
 
-MEMORY_FROM = 4096  # below this a call's memory drowns in the process's own
+ATTEMPTS = 3  # at times that other work does not disturb
 SMALL = 256  # tokens of the first, unmeasured call
 Timed = tuple[int, str]  # n, work
 
@@ -32,7 +42,8 @@ class Study:
     """Candidates, and what a full run measures: every work at every length.
 
     quick, quick_plan, quick_memory   a short run: (n, work) pairs, and candidates whose memory
-                                      it measures; a study without any measures no memory
+                                      it measures; a full run measures that of all
+    clock                             seconds of a turn, by the clock that it is called with
     tokens                            of one call, where the speed in tokens a second counts
     """
 
@@ -43,7 +54,7 @@ class Study:
     quick: tuple[Timed, ...] = ()
     quick_plan: TimingPlan = TimingPlan(3, at_least=0.3, at_most=12.0)  # noqa: RUF009
     quick_memory: tuple[str, ...] = ()
-    clock: Clock = elapsed
+    clock: Callable[[Callable[..., Any], Now], float] = elapsed
     tokens: Callable[[int, str], int] | None = None
 
     def labels(self) -> dict[str, str]:
@@ -63,21 +74,23 @@ STUDIES: dict[str, Study] = {
         VARIANTS, (256, 1024, 4096, 16384), quick=ABOUT_A_MINUTE,
         quick_memory=("stock", "ascender", "longformer", "performer"),
     ),
-    "layer": Study(LAYERS, (64, 256), (TRAINING,), TimingPlan(repeats=20, at_least=3.0)),
+    "layer": Study(LAYERS, (64, 128, 256), (TRAINING,), TimingPlan(repeats=20, at_least=3.0)),
     "model": Study(
         MODELS, (128, 1024, 4096), tuple(JOBS), TimingPlan(5, at_least=0.0, at_most=600.0),
         quick=tuple((n, work) for work in JOBS for n in (128, 1024)),
         quick_plan=TimingPlan(2, at_least=0.0, at_most=120.0),
-        clock=lambda call: call(), tokens=tokens_per_call,
+        clock=lambda call, now: call(now), tokens=tokens_per_call,
     ),
 }  # fmt: skip
 
 
 def run(
     name: str, timed: Iterable[Timed], plan: TimingPlan, *, causal: bool = False,
-    memory: Collection[str] = (), say: Callable[[str], None] = lambda line: None,
+    memory: Collection[str] = (), clock: str = "cpu",
+    say: Callable[[str], None] = lambda line: None,
 ) -> list[Row]:  # fmt: skip
-    """A row per pair (n, work) and candidate; `memory`: candidates whose peak is measured."""
+    """A row per pair (n, work) and candidate; `memory`: candidates whose peak is measured;
+    `clock`: one of CLOCKS."""
     study, rows = STUDIES[name], []
     for n, work in timed:
         p = Problem(n, causal)
@@ -86,12 +99,12 @@ def run(
         running = {who: c for who, c in able.items() if skipped[who] is None}
         say(f"timing {work}, N = {n}")
         calls = {who: c.make(p).run(work) for who, c in running.items()}
-        seconds = best(calls, plan, study.clock)
+        seconds, slow = _best(study, calls, plan, CLOCKS[clock])
         del calls
         say(f"FLOPs {work}, N = {n}")
         flops = {w: c.flops(p, work == TRAINING) for w, c in running.items() if c.flops}
         weight: dict[str, dict[str, float]] = {}
-        for who in (who for who in running if who in memory and n >= MEMORY_FROM):
+        for who in (who for who in running if who in memory):
             say(f"memory of {study.candidates[who].label}, {work}, N = {n}")
             weight[who] = peak_memory(name, who, p, work, torch.get_num_threads())
         tokens = study.tokens(n, work) if study.tokens else None
@@ -100,8 +113,22 @@ def run(
             row = Row(who, n, work, None, None, skipped[who], base)
             if who in running:
                 row = _measured(row, seconds, flops, weight, tokens)
-            rows.append(row)
+            rows.append(replace(row, disturbed=slow.get(base)))
     return rows
+
+
+def _best(
+    study: Study, calls: Mapping[str, Callable[..., Any]], plan: TimingPlan, now: Now
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Seconds of the best turn of each call, and of which baselines a turn was disturbed and how.
+    Where one was, all are timed again."""
+    baselines = [who for who in calls if study.is_baseline(who)]
+    for _ in range(ATTEMPTS):
+        turns = interleave(calls, plan, lambda call: study.clock(call, now), baselines)
+        slow = {who: why for who in baselines if (why := disturbed(turns[who]))}
+        if not slow:
+            break
+    return {who: min(times) for who, times in turns.items()}, slow
 
 
 def _measured(

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ascender.bench.choose import ChooseRow
+from ascender.bench.choose import ChooseRow, crossover
 from ascender.bench.model import DECODE, GENERATE, NEW, TOKENS, VOCABULARY
 from ascender.bench.studies import STUDIES
 from ascender.measure.timing import FORWARD, TRAINING, Row
@@ -36,18 +36,20 @@ NOTES = {
     "that the tests hold to a count on the operators.",
     "variants": "B = 1, 4 heads of 64, otherwise each attention's own defaults, without the "
     "projections, float32. FLOPs: counted on the operators.",
-    "layer": "Forward and backward, no optimiser; B = 32, 4 heads of 16; best turn of each.",
+    "layer": "Forward and backward, no optimiser; B = 32, 4 heads of 16 (256 wide: B = 8, 4 heads "
+    "of 64); best turn of each.",
     "model": f"256 wide, 4 layers, 4 heads of 64, {VOCABULARY} words, float32. Training: forward, "
     f"loss, backward, AdamW on about {TOKENS} tokens. Generation: {NEW} tokens after N, one "
     "sequence. Models take turns; the best turn counts.",
-    "choose": f"× the fastest (bold); * is what auto takes; {SKIPPED} cannot, or too long to wait "
-    "for.",
+    "choose": f"× the fastest (bold) · peak memory; * is what auto takes; {SKIPPED} cannot, or too "
+    "long to wait for. ≈: between the measured lengths.",
 }
+CLOCK = {"cpu": "CPU time", "wall": "wall clock"}
 MEASURED = (
     "Candidates take turns; the best turn counts. Forward keeps nothing for a gradient; backward "
     "reaches every input and every learned number. FLOPs are those of products (matrices, flash, "
-    "index lists). Memory: each in its own process; growth of resident memory during the call at "
-    "its peak, plus the size of the inputs (in brackets: the whole process)."
+    "index lists, native kernels). Memory: each in its own process; growth of resident memory "
+    "during the call at its peak, plus the size of the inputs (in brackets: the whole process)."
 )
 
 
@@ -87,7 +89,7 @@ def _by_length(title: str, study: str, rows: Sequence[Row], what: str) -> Table:
         for name, label in STUDIES[study].labels().items()
         if any((name, n) in cells for n in lengths)
     ]  # fmt: skip
-    notes = _disturbed(rows, study) if what == "time" else ()
+    notes = _disturbed(rows, study) if what in ("time", "speed") else ()
     table = Table.of_text("", ("", *(f"N = {n}" for n in lengths)), (), (title, title), [*notes])
     return replace(table, rows=tuple(lines))
 
@@ -96,10 +98,11 @@ def _text(row: Row, study: str, what: str) -> str | None:
     """What a cell says; None where nothing was measured."""
     base = STUDIES[study].is_baseline(row.candidate)
     mark = DISTURBED if row.disturbed is not None else ""
+    beside = "" if row.memory_mb is None else f" · {number(row.memory_mb)} MB"
     if what == "time" and row.ms is not None and row.ratio is not None:
-        return (f"{number(row.ms)} ms" if base else times(row.ratio)) + mark
+        return (f"{number(row.ms)} ms" if base else times(row.ratio)) + mark + beside
     if what == "speed" and row.tokens_s is not None and row.speed is not None:
-        return f"{number(row.tokens_s)}/s" if base else times(row.speed)
+        return (f"{number(row.tokens_s)}/s" if base else times(row.speed)) + mark + beside
     if what == "memory" and row.memory_mb is not None and row.memory_ratio is not None:
         assert row.process_ratio is not None
         if base:
@@ -152,6 +155,14 @@ def _summary_cell(row: Row | None, key: str) -> str:
     return times(value) + (DISTURBED if row.disturbed and key == "ratio" else "")
 
 
+def by_wall_clock(tables: Mapping[str, Table]) -> dict[str, Table]:
+    """The same tables under names and titles of their own."""
+    return {
+        f"wall {name}": replace(table, title=(f"Wall clock: {table.title[0]}",) * 2)
+        for name, table in tables.items()
+    }
+
+
 def goals(table: Sequence[Mapping[str, Any]]) -> dict[str, Table]:
     rows = [
         (row["goal"], f"{'≥' if row['least'] else '≤'} {times(row['limit'])}",
@@ -174,15 +185,16 @@ def imports(seconds: Mapping[str, Any]) -> dict[str, Table]:
 
 
 def choose(rows: Sequence[ChooseRow]) -> dict[str, Table]:
-    """Per kind and work: × the fastest backend; auto's choice has a star."""
-    names = list(dict.fromkeys(row.candidate for row in rows))
+    """Per kind and work: × the fastest backend; auto's choice has a star. Then the crossovers."""
     by_kind: dict[tuple[str, str], dict[int, dict[str, ChooseRow]]] = {}
     for row in rows:
         by_length = by_kind.setdefault((row.kind, row.work), {})
         by_length.setdefault(row.n, {})[row.candidate] = row
     tables = {}
     for (kind, work), by_length in by_kind.items():
-        lines = []
+        lines: list[tuple[Cell, ...]] = []
+        measured = (row for of in by_length.values() for row in of.values() if row.ms is not None)
+        names = list(dict.fromkeys(row.candidate for row in measured))
         for n, of in by_length.items():
             ms = next(row.ms for row in of.values() if row.fastest and row.ms is not None)
             cells = (_choice(of[name]) for name in names)
@@ -190,12 +202,18 @@ def choose(rows: Sequence[ChooseRow]) -> dict[str, Table]:
         title = f"{kind}, {WORKS[work]}"
         table = Table.of_text("", ("N", "best", *names), (), (title, title))
         tables[title] = replace(table, rows=tuple(lines))
-    return tables
+    texts = [
+        (f"{kind}, {WORKS[work]}", *crossover(r for of in by_length.values() for r in of.values()))
+        for (kind, work), by_length in by_kind.items()
+    ]
+    return tables | _one("crossover", "Crossover", ("", "fastest", "auto takes"), texts)
 
 
 def _choice(row: ChooseRow) -> Cell:
     text = SKIPPED if row.ratio is None else times(row.ratio)
-    return Cell(text + ("*" if row.auto else " "), code=FASTEST if row.fastest else "")
+    beside = "" if row.memory_mb is None else f" · {number(row.memory_mb)} MB"
+    code = FASTEST if row.fastest else ""
+    return Cell(text + ("*" if row.auto else "") + beside, code=code)
 
 
 def _one(
@@ -212,12 +230,14 @@ def _verdict(reached: object) -> str:
 # --- on a terminal
 
 
-def shown(study: str, rows: Sequence[Any], causal: bool = False) -> RenderableType:
+def shown(
+    study: str, rows: Sequence[Any], causal: bool = False, clock: str = "cpu"
+) -> RenderableType:
     """The tables of a run with their notes."""
     if study == "import":
         return rich_tables(imports(rows[0]))
     tables = choose(rows) if study == "choose" else of_study(study, rows, causal)
-    notes = [NOTES[study]]
+    notes = [NOTES[study], f"{CLOCK[clock]}."]
     if study in ("attention", "variants"):
         notes += [MEASURED, *_skipped(rows, study)]
     return Group(rich_tables(tables), *map(_note, notes))

@@ -19,7 +19,7 @@ except ModuleNotFoundError as missing:
         'pip install "ascender-attention[cli]"'
     ) from None
 
-from ascender.cli import bench, demo, lab, lists, models, train
+from ascender.cli import bench, demo, doctor, lab, lists, models, train
 from ascender.cli.errors import Commands
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(demo.app)
+app.add_typer(doctor.app)
 app.add_typer(train.app)
 app.add_typer(models.app)
 app.add_typer(lab.app, name="lab")

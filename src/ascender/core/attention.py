@@ -62,7 +62,7 @@ def asc_attention(
     bare       the keys before rotation, where k is rotated: alignment uses these
     key_norm   the one length of all keys of a head (QK-norm): alignment then costs no width
     normalizer how scores become weights (normalizers.py); None is the softmax
-    backend    "auto", "dense", "compact", "folded", "windowed" or "decode"
+    backend    "auto", "dense", "compact", "native", "folded", "windowed" or "decode"
 
     Returns out, or (out, Parts) with return_parts (dense), or (out, Losses) with return_losses,
     or (out, Parts, Losses).
@@ -92,11 +92,15 @@ def attend(
         out, parts, stats = dense(flock.repeat_kv(), return_losses)
         extra.append(parts)
     else:
-        chosen = backend_for(flock, backend)
+        chosen = backend_for(flock, backend, return_losses)
         if return_losses and not chosen.gives_stats:
             chosen = BACKENDS["dense"]
         if chosen is BACKENDS["dense"]:
             out, stats = chosen.run(flock, return_losses)
+        elif torch.compiler.is_compiling() and chosen.traceable:
+            flock, nonfinite = flock.repeat_kv().without_nonfinite()
+            out, stats = chosen.run(flock, return_losses)
+            out = out.masked_fill(nonfinite[..., None], torch.nan)
         elif torch.compiler.is_compiling():  # own kernels and index lists: not traced
             out, stats = torch.compiler.disable(_run)(flock, chosen, return_losses)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import torch
@@ -12,6 +13,7 @@ from ascender.core.backends.compact import Compact
 from ascender.core.backends.decode import Decode
 from ascender.core.backends.dense import Dense
 from ascender.core.backends.folded import Folded
+from ascender.core.backends.native import Native
 from ascender.core.backends.windowed import Windowed
 from ascender.core.flock import Flock
 from ascender.core.neighbours import inside_transform
@@ -19,6 +21,7 @@ from ascender.core.neighbours import inside_transform
 BACKENDS: dict[str, Backend] = {
     "dense": Dense(),
     "compact": Compact(),
+    "native": Native(),
     "folded": Folded(),
     "windowed": Windowed(),
     "decode": Decode(),
@@ -27,11 +30,13 @@ BACKENDS: dict[str, Backend] = {
 # Up to this many scores a head, N×M matrices are cheaper than avoiding them: about 180 tokens
 # (`ascender bench choose` measures the crossover on a machine).
 SMALL = 1 << 15
+NATIVE = 1 << 24  # scores a head up to which the C kernel is faster than the fold: 4,096 tokens
 LARGE = 1 << 22  # from here on N×M matrices are worth a warning
 
 
-def choose_backend(flock: Flock) -> str:
-    """The backend that "auto" takes, by mask, size and context."""
+def choose_backend(flock: Flock, stats: bool = False) -> str:
+    """The backend that "auto" takes, by mask, size and context; one that gives the statistics of
+    the losses where `stats` asks for them."""
     vis = flock.vis
     if inside_transform():
         return "dense"  # vmap and grad of torch.func need plain operations
@@ -39,15 +44,18 @@ def choose_backend(flock: Flock) -> str:
     if vis.N <= 8 < vis.M:
         preferred.append("decode")
     small = SMALL if vis.window is None else 4 * SMALL  # blocks pay off later than the fold
+    if _native_limit(flock, small) >= vis.N * vis.M:
+        preferred.append("native")
     if small < vis.N * vis.M:
         preferred.append("folded" if vis.window is None else "windowed")
     elif not torch.compiler.is_compiling():  # a compiler fuses the dense path itself
         preferred.append("compact")
     for name in preferred:
-        if BACKENDS[name].refuses(flock) is None:
+        backend = BACKENDS[name]
+        if backend.refuses(flock) is None and (backend.gives_stats or not stats):
             return name
     # Where rows of scores must be written out, decode writes fewer matrices of them than dense.
-    rows = flock.normalise is not None and small < vis.N * vis.M
+    rows = flock.normalise is not None and small < vis.N * vis.M and not stats
     name = "decode" if rows and BACKENDS["decode"].refuses(flock) is None else "dense"
     if vis.N * vis.M > LARGE:
         fast = preferred[-1]
@@ -59,15 +67,22 @@ def choose_backend(flock: Flock) -> str:
     return name
 
 
+def _native_limit(flock: Flock, small: int) -> float:
+    """Up to how many scores a head the C kernel is the fastest."""
+    if flock.vis.window is not None:  # without globals it visits the window only
+        return small if flock.vis.n_global else math.inf
+    return NATIVE if flock.key_norm is None else NATIVE >> 2  # alignment folds into q there
+
+
 def check_backend(name: str) -> None:
     """ "auto", or a name in BACKENDS."""
     lookup("backend", name, {"auto": None, **BACKENDS})
 
 
-def backend_for(flock: Flock, name: str) -> Backend:
+def backend_for(flock: Flock, name: str, stats: bool = False) -> Backend:
     """The backend of a name, if it can run the call."""
     check_backend(name)
-    backend = BACKENDS[choose_backend(flock) if name == "auto" else name]
+    backend = BACKENDS[choose_backend(flock, stats) if name == "auto" else name]
     if reason := backend.refuses(flock):
         able = (f"backend={n!r}" for n, b in BACKENDS.items() if b.refuses(flock) is None)
         raise ValueError(f"backend={name!r} cannot: {reason}, or {' or '.join(able)}")

@@ -26,6 +26,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender.core.visibility import Visibility
+from ascender.kernels.build import kernels
 
 CHUNK = 1 << 19  # scores in memory at once, per batch and head
 SHORT = 1024  # rows up to this length are cut by a threshold
@@ -44,6 +45,14 @@ def top_k(
     """The sizes[h] members of P(i) with the largest x_i·y_j. h is 1 where the heads share x, y,
     the size and the mask. `bounded`: no product is above 1 (cosines)."""
     heads = max(x.shape[1], len(sizes), 1 if vis.mask is None else vis.mask.shape[1])
+    if compiled(x) and vis.p.ndim == vis.j.ndim == 1:
+        from ascender.kernels.operators import top_lists
+
+        window = -1 if vis.window is None else vis.window
+        return top_lists(
+            x, y, vis.p.int(), vis.j.int(), vis.mask, sizes if len(sizes) > 1 else sizes * heads,
+            bounded, vis.causal, window, vis.n_global, vis.cross,
+        )  # fmt: skip
     x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
     N, M = vis.N, vis.M
     chunk = max(1, CHUNK // M)
@@ -140,13 +149,20 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="ascender-neighbours")
 
 
+def compiled(t: Tensor) -> bool:
+    """Whether the C kernels can read t."""
+    return t.dtype == torch.float32 and _plain(t) and kernels().library is not None
+
+
 def _plain(t: Tensor) -> bool:
-    """Whether t is memory that numpy can read: not traced, not inside a torch.func transform."""
+    """Whether t is memory that numpy can read: not traced, not inside a torch.func transform or a
+    mode that watches operators."""
     return (
         t.device.type == "cpu"
         and t.dtype in (torch.float32, torch.float64)
         and not torch.compiler.is_compiling()
         and not inside_transform()
+        and not torch._C._len_torch_dispatch_stack()
     )
 
 

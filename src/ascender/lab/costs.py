@@ -2,7 +2,8 @@
 
 One attention layer (projections included) of each variant on random tokens, batch 1:
 
-    flops     of a forward pass, counted on the operators that run (measure.flops)
+    flops     of a forward pass, counted on the torch operators (measure.flops), also where a
+              native kernel runs: so the number does not depend on the machine
     forward   milliseconds of it without gradients; training: forward and backward
     memory    MB at the peak of a training pass, in a process of its own
 
@@ -23,6 +24,7 @@ import torch
 from torch import nn
 
 from ascender.common.files import checked, made_of, read_json, write
+from ascender.core.backends.native import without_native
 from ascender.hf import AscenderConfig
 from ascender.measure.flops import count
 from ascender.measure.memory import fresh, used
@@ -118,7 +120,9 @@ def _at(
         ms[work] = {name: round(1e3 * s, 3) for name, s in seconds.items()}
     for name, of in calls.items():
         MB = _memory(name, n, order, say) if memory else None
-        yield Cost(name, n, count(of[FORWARD]), ms[FORWARD][name], ms[TRAINING][name], MB)
+        with without_native():
+            flops = count(of[FORWARD])
+        yield Cost(name, n, flops, ms[FORWARD][name], ms[TRAINING][name], MB)
 
 
 def _memory(name: str, n: int, order: Costs, say: Callable[[str], None]) -> float:

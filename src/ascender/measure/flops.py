@@ -5,6 +5,8 @@ index lists. Exponentials, comparisons (top-k) and element by element arithmetic
 
     stock     2 products a pair of tokens:  q·k and p·v             4 · pairs · d · H
     backward  of a flash pass 5 products for its 2 (scores made again), of a stored one 4
+    native    the matrix products of kernels/attention.c; sums over a row's neighbours are not
+              counted, nor are the zeros that fill rows and widths up to a vector
 
 Law: formula(problem) = count(call), to the last product (tests/measure/test_flops.py).
 """
@@ -25,8 +27,10 @@ from ascender.core.backends import flash_narrow_values
 from ascender.core.backends.folded import CHUNK, LONG
 from ascender.core.backends.windowed import Blocks
 from ascender.core.visibility import Visibility
+from ascender.kernels import operators
 
 FLASH, STORED = 3.5, 3.0  # forward + backward, × forward
+ROWS = 16  # of a block of the native kernel, with the widest vectors
 Shape = Sequence[int]
 
 
@@ -78,7 +82,68 @@ def _sampled(pattern: Tensor, x: Tensor, *_: Any, **__: Any) -> int:
     return 2 * pattern.values().numel() * x.shape[-1]
 
 
-setattr(_sampled, "_get_raw", True)  # noqa: B010 (the tensors themselves, not their shapes)
+def _native(*inputs: Any, backward: bool = False, **more: Any) -> int:
+    """Of an ascender::attention call, or of its backward."""
+    q, _, v, _, _, z, _, h, *_, p, j, sizes, search, rules, causal, window, n_global = inputs[:20]
+    B, H, _, d = q.shape
+    products = native_products(H, len(sizes), d, v.shape[-1], z.shape[-1], rules, backward)
+    total = block_pairs(p, j, causal, -1 if n_global else window) * products
+    width = {"semantic": h.shape[-1], "scores": d}.get(operators.SEARCH[search])
+    if width and not backward:
+        total += block_pairs(p, j, causal, window, n_global) * len(sizes) * width
+    return 2 * B * total
+
+
+def _native_backward(
+    grad: Tensor, out: Tensor, saved: Tensor, bias: bool, *inputs: Any, **_: Any
+) -> int:
+    return _native(*inputs, backward=True)
+
+
+def native_products(
+    H: int, groups: int, d: int, e: int, d_z: int, rules: Sequence[str], backward: bool
+) -> int:
+    """Multiplications of a pair of tokens in kernels/attention.c, but for the search. A group is
+    the heads that share z, h and the neighbours.
+
+    forward    a head: q·k, p·v, u·k̃;  a group: z·z, and for the centre c = Σ w z, c·z
+    backward   a head: q·k, g·v, three for their gradients, u·k̃ and two for its gradient;
+               a group: z·z and two for its gradient, c·z and four for its gradient
+    """
+    align, near, coh = "align" in rules, "sep" in rules or "coh" in rules, "coh" in rules
+    if backward:
+        return H * ((3 + 3 * align) * d + 2 * e) + groups * (3 * near + 5 * coh) * d_z
+    return H * ((1 + align) * d + e) + groups * (near + 2 * coh) * d_z
+
+
+def block_pairs(p: Tensor, j: Tensor, causal: bool, window: int = -1, n_global: int = 0) -> int:
+    """Pairs that kernels/attention.c looks at: ROWS rows at a time, with a multiple of ROWS keys;
+    of causal rows none after the last one's position. With a window: the keys in reach, and the
+    first n_global (in the search; the rest of the kernel then visits all)."""
+    total = 0
+    for rows in p.split(ROWS):
+        first, last = int(rows[0]), int(rows[-1])
+        a, b = 0, _keys(j, last) if causal else len(j)
+        if window >= 0 and first >= n_global:
+            a, b = _keys(j, first - window - 1) // ROWS * ROWS, min(b, _keys(j, last + window))
+        few = _keys(j, n_global - 1) if window >= 0 and n_global else 0
+        if few > a:
+            a = few = 0
+        total += len(rows) * sum(-(-x // ROWS) * ROWS for x in (few, max(0, b - a)))
+    return total
+
+
+def _keys(j: Tensor, position: int) -> int:
+    """How many keys are at positions up to this one."""
+    return int(torch.searchsorted(j, position, right=True))
+
+
+for _raw in (
+    _sampled,
+    _native,
+    _native_backward,
+):  # called with the tensors themselves, not their shapes
+    setattr(_raw, "_get_raw", True)  # noqa: B010
 _aten = torch.ops.aten
 _OPERATORS: dict[Any, Callable[..., int]] = {
     _aten._scaled_dot_product_flash_attention_for_cpu: _flash,
@@ -86,6 +151,8 @@ _OPERATORS: dict[Any, Callable[..., int]] = {
     _aten._embedding_bag: _bag,
     _aten._embedding_bag_forward_only: _bag,
     _aten.sparse_sampled_addmm: _sampled,
+    torch.ops.ascender.attention: _native,
+    torch.ops.ascender.attention_backward: _native_backward,
     **dict.fromkeys((_aten.addmm_, _aten.baddbmm_, _aten.addbmm, _aten.addbmm_), _added),
     **dict.fromkeys((_aten.addmv, _aten.addmv_), _added),
     **dict.fromkeys((_aten.mv, _aten.dot), _vector),
@@ -228,6 +295,15 @@ def windowed(p: Problem, training: bool, v: CallOptions) -> float:
     products = 4 * scores + 3 * values if training else scores + values
     P = p.window_pairs
     return 2 * P * (products + 1) + lists(p, v, training) + search(p, v, P)
+
+
+def native(p: Problem, training: bool, v: CallOptions) -> float:
+    """Blocks of the C kernel: the search, then native_products; backward makes scores again."""
+    at = torch.arange(p.n)
+    pairs, groups = block_pairs(at, at, p.causal), spaces(p, v)
+    sizes = (p.H, groups, p.d, p.d, p.d_z, operators.RULES)
+    products = groups * p.d_a + native_products(*sizes, backward=False)
+    return 2 * pairs * (products + (native_products(*sizes, backward=True) if training else 0))
 
 
 def decode_stock(p: Problem, training: bool) -> float:

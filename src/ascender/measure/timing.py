@@ -1,8 +1,9 @@
-"""The one clock of all benchmarks: candidates take turns, and the best of their turns counts.
+"""How all benchmarks measure time: candidates take turns, and the best of their turns counts.
 
     round 1:  a b c      round 2:  a b c      …      best_a = min of a's times
 
-A machine that slows down slows all candidates alike, so ratios hold where times do not.
+A machine that slows down slows all candidates alike, so ratios hold where times do not. Two
+clocks: CPU time of the process, and the wall clock.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,9 @@ import torch
 
 FORWARD, TRAINING = "forward", "training"
 Clock = Callable[[Callable[[], Any]], float]
+Now = Callable[[], float]
+CLOCKS: dict[str, Now] = {"cpu": time.process_time, "wall": time.perf_counter}
+NOISE = 0.1  # seconds: a turn that short may be slow by chance
 
 
 @dataclass(frozen=True)
@@ -64,18 +68,19 @@ class Row:
     disturbed: str | None = None
 
 
-def elapsed(call: Callable[[], object]) -> float:
+def elapsed(call: Callable[[], object], now: Now = time.perf_counter) -> float:
     """Seconds of a call."""
-    before = time.perf_counter()
+    before = now()
     call()
-    return time.perf_counter() - before
+    return now() - before
 
 
 def interleave(
-    calls: Mapping[str, Callable[[], Any]], plan: TimingPlan, clock: Clock = elapsed
-) -> dict[str, list[float]]:
+    calls: Mapping[str, Callable[[], Any]], plan: TimingPlan, clock: Clock = elapsed,
+    baselines: Collection[str] = (),
+) -> dict[str, list[float]]:  # fmt: skip
     """Seconds of every turn of every call. A clock of one's own leaves out what a call only
-    prepares."""
+    prepares. `baselines` have at least three turns, so that their median says something."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     start, rounds, turns = time.perf_counter(), 0, -1
     while turns and plan.goes_on(rounds, time.perf_counter() - start):
@@ -86,7 +91,19 @@ def interleave(
             seconds[name].append(clock(call))
             turns += 1
         rounds += 1
+    for name in baselines:
+        while len(seconds[name]) < 3:
+            seconds[name].append(clock(calls[name]))
     return seconds
+
+
+def disturbed(times: Sequence[float]) -> str | None:
+    """Says so where a turn took more than twice the median of all turns: other work took the
+    machine. Of calls below NOISE, which have many turns, single slow ones say nothing."""
+    slowest, middle = max(times), statistics.median(times)
+    if slowest <= max(NOISE, 2 * middle):
+        return None
+    return f"a turn took {slowest:.3g} s, more than twice the median of {middle:.3g} s"
 
 
 def best(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -23,6 +24,17 @@ from ascender.nn.call import Call
 from ascender.nn.nonfinite import nonfinite_tokens
 from ascender.nn.rule_parameters import OPTIONS, RuleParameters, reset_coordinates
 from ascender.nn.slot import Attention, ways
+
+
+def is_plain(module: nn.Module) -> bool:
+    """Whether a map is its weight and nothing else: no bias, no hook, no adapter around it."""
+    return (
+        type(module) is nn.Linear
+        and module.bias is None
+        and not module._forward_hooks
+        and not module._forward_pre_hooks
+        and not module._backward_hooks
+    )
 
 
 class AscenderAttention(Attention, RuleParameters, Source):
@@ -69,16 +81,24 @@ class AscenderAttention(Attention, RuleParameters, Source):
         self, x: Float[Tensor, "B N dim"], context: Float[Tensor, "B M source"] | None = None
     ) -> dict[str, Any]:
         """q, k, v, z_q, h_q, z_k, h_k (and key_norm) by head."""
-        made = super().project(x, context)
-        z, h = self._split(self.U(x), self.d_z), self._split(self.P(x), self.d_a)
-        made.update(z_q=z, h_q=h, z_k=z, h_k=h)
+        maps = (self.W_Q, self.W_K, self.W_V, self.U, self.P)
+        many = x.shape[0] * x.shape[1] >= self.dim  # tokens: copying the weights costs less
+        if context is None and many and all(map(is_plain, maps)):  # one product instead of five
+            y = F.linear(x, torch.cat([m.weight for m in maps]))
+            q, k, v, z, h = y.split([m.out_features for m in maps], -1)
+            streams: dict[str, Any] = {"q": q, "k": k, "v": v}
+            streams = {name: self._split(t) for name, t in streams.items()}
+        else:
+            streams, z, h = super().project(x, context), self.U(x), self.P(x)
+        z, h = self._split(z, self.d_z), self._split(h, self.d_a)
+        streams.update(z_q=z, h_q=h, z_k=z, h_k=h)
         if context is not None:
-            made["z_k"] = self._split((self.U_context or self.U)(context), self.d_z)
-            made["h_k"] = self._split((self.P_context or self.P)(context), self.d_a)
+            streams["z_k"] = self._split((self.U_context or self.U)(context), self.d_z)
+            streams["h_k"] = self._split((self.P_context or self.P)(context), self.d_a)
         if self.qk_norm:  # base score = gain · cos(q, k); all keys have length 1
             gain = (self.log_gain + 0.5 * math.log(self.head_dim)).exp().view(-1, 1, 1)
-            made.update(q=unit(made["q"], gain), k=unit(made["k"]), key_norm=1.0)
-        return made
+            streams.update(q=unit(streams["q"], gain), k=unit(streams["k"]), key_norm=1.0)
+        return streams
 
     def new_cache(self) -> Cache:
         """An empty cache for decoding: bounded where there is a window."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -27,9 +27,6 @@ from torch.autograd.function import once_differentiable
 from ascender.core.neighbours import inside_transform
 from ascender.core.visibility import Visibility
 from ascender.nn.call import Call
-
-if TYPE_CHECKING:
-    from ascender.nn.slot import Attention
 
 # From here on exp(s − lse), which flash attention's backward pass computes from rounded scores of
 # about LIMIT², may be infinite.
@@ -69,8 +66,9 @@ def zero_nonfinite(
     return x.masked_fill(bad[..., None], 0), bad
 
 
-def contain(attention: Attention, call: Call, parts: bool) -> tuple[Any, ...]:
-    """(out,) or (out, Parts) of a call with tokens that are not finite or too large."""
+def contain(attention: Any, call: Call, parts: bool) -> tuple[Any, ...]:
+    """(out,) or (out, Parts) of a call with tokens that are not finite or too large. `attention`:
+    the nn.slot.Attention whose call it is."""
     once = call.cache is None or attention.repeats  # else large tokens must reach the state
     bad, huge = (
         (nonfinite_tokens(call.q, most=most), nonfinite_tokens(call.k, call.v, most=most))
@@ -91,7 +89,7 @@ def contain(attention: Attention, call: Call, parts: bool) -> tuple[Any, ...]:
 
 
 def sees(
-    attention: Attention, vis: Visibility, queries: Bool[Tensor, "B N"], keys: Bool[Tensor, "B M"]
+    attention: Any, vis: Visibility, queries: Bool[Tensor, "B N"], keys: Bool[Tensor, "B M"]
 ) -> Bool[Tensor, "B #H #N 1"]:
     """Which rows see one of these keys, or anything if they are one of these queries."""
     own, marked = queries[:, None, :, None], keys[:, None, None, :]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ascender.common.files import NUMBER, Kind, checked, read_json
+from ascender.core.backends.native import without_native
 from ascender.core.rules import RULES
 from ascender.measure.flops import count
 from ascender.nn.slot import Attention
@@ -90,7 +91,8 @@ def _plain(t: Tensor) -> list[float]:
 
 def attention_flops(model: nn.Module, inputs: Mapping[str, Tensor]) -> int:
     """Products inside the attentions in one forward pass over the inputs, projections included
-    (measure.flops.count says what counts)."""
+    (measure.flops.count says what counts). Those of the torch operators, whichever backend runs:
+    so the number does not depend on the machine."""
     calls: list[tuple[Attention, tuple[Any, ...], dict[str, Any]]] = []
 
     def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -104,7 +106,7 @@ def attention_flops(model: nn.Module, inputs: Mapping[str, Tensor]) -> int:
     finally:
         for handle in handles:
             handle.remove()
-    with torch.no_grad():
+    with torch.no_grad(), without_native():
         return sum(count(lambda m=m, a=a, k=k: m(*a, **k)) for m, a, k in calls)  # type: ignore[misc]
 
 

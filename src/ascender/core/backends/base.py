@@ -29,11 +29,13 @@ Need = Literal["columns", "matrix", "rows", "weights"]
 
 class Backend(ABC):
     """Computes the attention of a Flock. `gives_stats`: run(…, stats=True) works; where it does
-    not, losses are computed by the dense backend."""
+    not, losses are computed by the dense backend. `traceable`: torch.compile keeps it in its
+    graph."""
 
     name: ClassVar[str]
     provides: ClassVar[tuple[Need, ...]] = ("columns",)
     gives_stats: ClassVar[bool] = False
+    traceable: ClassVar[bool] = False
 
     @abstractmethod
     def run(

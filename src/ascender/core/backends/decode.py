@@ -17,7 +17,7 @@ from torch import Tensor
 from ascender.common.lazy import lazy
 from ascender.core import neighbours as nb
 from ascender.core.backends.base import Backend
-from ascender.core.backends.token import serves, token
+from ascender.core.backends.native import serves_token, token
 from ascender.core.combine import EPS, RowStats, slope, standardise
 from ascender.core.flock import Flock
 from ascender.core.geometry import kernel, lift, probe, unit
@@ -28,7 +28,7 @@ from ascender.core.visibility import Visibility
 
 def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     """out = A v, row by row."""
-    if serves(flock):
+    if serves_token(flock):
         return token(flock)
     r, accum_dtype = flock.rules, flock.accum_dtype
     _, H, N, d = flock.q.shape

@@ -150,7 +150,12 @@ class Blocks(Layout):
             found = flock.members
         else:
             bounded = flock.neighbours == "semantic"
-            found = self._top_k(*flock.ranked_by, flock.rules.sizes(), bounded)
+            (x, y), sizes = flock.ranked_by, flock.rules.sizes()
+            found = (
+                nb.top_k(x, y, self.vis, sizes, bounded)
+                if nb.compiled(x)
+                else self._top_k(x, y, sizes, bounded)
+            )
         if not self.leading:
             return found
         none = torch.full_like(found[..., : self.leading, :], -1)

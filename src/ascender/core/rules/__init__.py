@@ -121,20 +121,6 @@ class Rules:
         local = self.local_scope == "neighbours" and self.active("coh")
         return self.active("align") or self.active("sep") or local
 
-    def columns(self, dtype: torch.dtype) -> dict[str, Any]:
-        """Every number for numpy: a float, or (H or 1, 1). Cached where it shares memory with the
-        tensors."""
-        kept: tuple[torch.dtype, dict[str, Any]] | None = vars(self).get("_columns")
-        if kept is not None and kept[0] == dtype:
-            return kept[1]
-        found: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS}
-        tensors = {name: t for name, t in found.items() if isinstance(t, Tensor)}
-        for name, t in tensors.items():
-            found[name] = t.detach().to(dtype).numpy().reshape(-1, 1)
-        if all(t.dtype == dtype for t in tensors.values()):
-            object.__setattr__(self, "_columns", (dtype, found))
-        return found
-
     def sizes(self) -> tuple[int, ...]:
         """k as a tuple: one entry, or one a head."""
         if isinstance(self.k, int):

@@ -114,9 +114,9 @@ def length(results: SuiteResults, say: Label) -> Figure | None:
         for variant, line in found[task].items():
             x = sorted(line)
             y = [line[at].summary.mean for at in x]
-            reach = np.array([reach(line[at].summary) or [[0], [0]] for at in x])[:, :, 0].T
+            errors = np.array([reach(line[at].summary) or [[0], [0]] for at in x])[:, :, 0].T
             style = styles[variant]
-            axis.errorbar(x, y, yerr=reach, color=style.colour, marker=style.mark, ls=style.line,
+            axis.errorbar(x, y, yerr=errors, color=style.colour, marker=style.mark, ls=style.line,
                           elinewidth=0.9, capsize=2, label=shortened(variant))  # fmt: skip
         ticks = sorted({x for line in found[task].values() for x in line})
         if min(ticks) > 0:

@@ -1,0 +1,4 @@
+/* Everything that is compiled, as one unit. */
+#include "attention.c"
+#include "token.c"
+#include "topk.c"

@@ -1,0 +1,144 @@
+"""The functions of the compiled library, and their tasks spread over torch's threads."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from ascender.kernels.build import kernels
+
+
+def outer_strides(t: Tensor) -> tuple[int, ...]:
+    """Of the first three axes, 0 where one serves all."""
+    return tuple(s if n > 1 else 0 for s, n in zip(t.stride()[:3], t.shape[:3], strict=True))
+
+
+class View(c.Structure):
+    """A float32 tensor (B, h, n, w) whose last axis is contiguous."""
+
+    _fields_ = [("p", c.c_void_p), ("b", c.c_long), ("h", c.c_long), ("n", c.c_long)]
+
+    @staticmethod
+    def of(t: Tensor | None) -> View:
+        if t is None:
+            return View()
+        b, h, n, _ = t.stride()
+        return View(t.data_ptr(), b, h, n)
+
+
+class Visible(c.Structure):
+    """Masks of a call: kernels/visible.h."""
+
+    @staticmethod
+    def of(
+        p: Tensor, j: Tensor, mask: Tensor | None, causal: bool, window: int, n_global: int,
+        cross: bool,
+    ) -> Visible:  # fmt: skip
+        """p, j: int32 positions; mask: bool (b, h, n, M), each of b, h, n full or 1."""
+        strides = (0,) * 3 if mask is None else outer_strides(mask)
+        at = None if mask is None else mask.data_ptr()
+        return Visible(
+            p.numel(), j.numel(), causal, window, n_global, cross, p.data_ptr(), j.data_ptr(), at,
+            *strides,
+        )  # fmt: skip
+
+    _fields_ = [
+        *((name, c.c_int) for name in ("N", "M", "causal", "window", "n_global", "cross")),
+        ("p", c.c_void_p),
+        ("j", c.c_void_p),
+        ("mask", c.c_void_p),
+        *((name, c.c_long) for name in ("mask_b", "mask_h", "mask_n")),
+    ]
+
+
+TENSORS = (
+    "q", "k", "unit", "v", "zq", "zk", "hq", "hk", "other", "out",
+    "g", "dq", "dk", "dunit", "dv", "dzq", "dzk", "dhq", "dhk", "dother",
+)  # fmt: skip
+NUMBERS = (
+    "B", "H", "groups", "d", "e", "dz", "da", "K", "search", "standardise", "local",
+    "align", "sep", "coh", "same_z", "same_h",
+)  # fmt: skip
+
+
+class Args(c.Structure):
+    """Arguments of asc_forward and asc_backward: kernels/attention.c."""
+
+    _fields_ = [
+        *((name, c.c_int) for name in NUMBERS),
+        ("see", Visible),
+        *((name, View) for name in TENSORS),
+        ("sizes", c.c_void_p),
+        ("list", c.c_void_p),
+        *((name, c.c_long) for name in ("list_b", "list_h", "list_n")),
+        *((name, c.c_void_p) for name in ("numbers", "saved", "dnumbers", "nonfinite")),
+    ]
+
+
+class Token(c.Structure):
+    """Arguments of asc_token: kernels/token.c."""
+
+    _fields_ = [
+        *(
+            (name, c.c_int)
+            for name in ("B", "H", "groups", "share", "M", "d", "e", "dz", "da", "k")
+        ),
+        *((name, c.c_int) for name in ("align", "sep", "coh", "causal")),
+        *((name, View) for name in ("q", "keys", "bare", "scale", "v")),
+        *((name, View) for name in ("zq", "z", "hq", "h", "out")),
+        ("key_scale", c.c_void_p),
+        ("numbers", c.c_void_p),
+    ]
+
+
+class Top(c.Structure):
+    """Arguments of asc_top: kernels/topk.c."""
+
+    _fields_ = [
+        *((name, c.c_int) for name in ("B", "heads", "w", "K", "bounded")),
+        ("see", Visible),
+        ("x", View),
+        ("y", View),
+        ("sizes", c.c_void_p),
+        ("idx", c.c_void_p),
+    ]
+
+
+@lru_cache(1)
+def functions() -> c.CDLL:
+    """The library with its signatures."""
+    library = kernels().library
+    if library is None:
+        raise RuntimeError(f"no compiled kernels: {kernels().reason}")
+    library.asc_saved.argtypes, library.asc_saved.restype = [c.c_void_p], c.c_long
+    library.asc_top_tasks.argtypes = [c.c_void_p]
+    for f in (library.asc_forward, library.asc_backward, library.asc_token, library.asc_top):
+        f.argtypes, f.restype = [c.c_void_p, c.c_int, c.c_int], c.c_int
+    return library
+
+
+def run(function: Callable[..., int], args: c.Structure, tasks: int) -> None:
+    """All tasks, as many at a time as torch has threads. ctypes releases the interpreter."""
+    address, threads = c.addressof(args), min(torch.get_num_threads(), tasks)
+    if threads <= 1:
+        done = [function(address, 0, tasks)]
+    else:
+        cuts = [tasks * i // threads for i in range(threads + 1)]
+        pairs = list(pairwise(cuts))
+        rest = [_pool(os.getpid()).submit(function, address, a, b) for a, b in pairs[1:]]
+        done = [function(address, *pairs[0]), *(r.result() for r in rest)]
+    if not all(done):
+        raise MemoryError("no memory for the scratch of the attention kernel")
+
+
+@lru_cache(1)
+def _pool(process: int) -> ThreadPoolExecutor:
+    """One pool a process: threads do not survive a fork."""
+    return ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1), f"ascender-kernels-{process}")
