@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "tour.md"
 MARK = re.compile(r"(<!-- tour -->\n).*?(<!-- /tour -->)", re.S)
 # Folders in reading order; files that are read first come first, the others follow by name.
-FOLDERS = ("common", "core", "nn", "hf", "tasks", "train", "insight", "lab",
+FOLDERS = ("common", "kernels", "core", "nn", "hf", "tasks", "train", "insight", "lab",
            "report", "measure", "bench", "cli")  # fmt: skip
 FIRST = ("visibility", "geometry", "rules", "combine", "neighbours", "flock", "attention",
          "dense", "alignment", "separation", "cohesion", "slot", "module", "base", "run", "loop",

@@ -16,6 +16,7 @@ from ascender.cli import app
 COMMANDS = [
     [],
     ["demo"],
+    ["doctor"],
     ["insight"],
     ["view"],
     ["limits"],
@@ -160,7 +161,8 @@ def test_bench_attention_tables():
 
 
 def test_bench_json():
-    result = run("bench", "attention", "--lengths", 24, "--repeats", 1, "--causal", "--json")
+    args = ("--lengths", 24, "--repeats", 1, "--causal", "--no-memory", "--json")
+    result = run("bench", "attention", *args)
     found = json.loads(result.stdout)
     assert found["causal"] is True
     assert found["machine"]["threads"] == 1
@@ -168,7 +170,7 @@ def test_bench_json():
 
 
 def test_bench_layer():
-    result = run("bench", "layer", "--lengths", 5, "--repeats", 1)
+    result = run("bench", "layer", "--lengths", 5, "--repeats", 1, "--no-memory")
     assert result.exit_code == 0
     assert "shared geometry, QK-norm" in result.stdout
 
@@ -180,15 +182,17 @@ def test_bench_model(monkeypatch):
     study = dataclasses.replace(studies.STUDIES["model"], candidates=one)
     monkeypatch.setitem(studies.STUDIES, "model", study)
     monkeypatch.setattr(model, "NEW", 2)
-    args = ("bench", "model", "--lengths", 5, "--repeats", 1, "--work", "decode")
+    args = ("bench", "model", "--lengths", 5, "--repeats", 1, "--work", "decode", "--no-memory")
     assert "Generation, tokens a second" in " ".join(run(*args).stdout.split())
     (row,) = json.loads(run(*args, "--json").stdout)["rows"]
     assert (row["work"], row["n"], row["speed"]) == ("decode", 5, 1)
 
 
 def test_bench_choose():
-    args = ("bench", "choose", "--lengths", 24, "--repeats", 1)
-    assert "window, forward + backward" in run(*args).stdout
+    args = ("bench", "choose", "--lengths", 24, "--repeats", 1, "--no-memory", "--clock", "wall")
+    shown = run(*args).stdout
+    for text in ("window, forward + backward", "Crossover", "auto takes", "wall clock"):
+        assert text in shown
     rows = json.loads(run(*args, "--json").stdout)["rows"]
     assert {row["kind"] for row in rows} == {"full", "causal", "window"}
 
@@ -202,6 +206,7 @@ def test_bench_choose():
         (["bench", "attention", "--quick", "--lengths", "64"], ["'64'", "--quick"]),
         (["bench", "layer", "--repeats", "0"], ["'0'", "from 1"]),
         (["bench", "layer", "--threads", "two"], ["'two'", "from 1"]),
+        (["bench", "layer", "--clock", "sun"], ["'sun'", "cpu or wall"]),
         (["bench", "model", "--work", "reading"], ["'reading'", "training, decode, generate"]),
         (["bench", "model", "--quick", "--lengths", "64"], ["'64'", "--quick"]),
         (["bench", "nothing"], ["nothing"]),

@@ -29,45 +29,55 @@ Works = Annotated[
     typer.Option("--work", help="training, decode or generate; repeatable; default: all."),
 ]
 Memory = Annotated[bool, typer.Option(help="Measure peak memory too.")]
+Clock = Annotated[
+    str, typer.Option(help="cpu: CPU time, one thread; wall: wall clock, torch's own threads.")
+]
 
 
 @app.command(epilog="Example: ascender bench attention --lengths 1024,4096 --causal --json")
 def attention(
     lengths: Lengths = None, quick: Quick = False, causal: Causal = False, memory: Memory = True,
-    as_json: Json = False, repeats: Repeats = None, threads: Threads = 1,
+    as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = "cpu",
 ) -> None:  # fmt: skip
     """Every backend against stock SDPA: time, peak memory, counted FLOPs.
 
     The whole run, up to N = 16384, takes many minutes; --quick takes one.
     """
-    _run("attention", as_json, lengths, repeats, threads, quick=quick, causal=causal, memory=memory)
+    _run(
+        "attention", as_json, lengths, repeats, threads, clock, quick=quick, causal=causal,
+        memory=memory,
+    )  # fmt: skip
 
 
 @app.command(epilog="Example: ascender bench variants --lengths 1024,4096 --no-memory")
 def variants(
     lengths: Lengths = None, quick: Quick = False, causal: Causal = False, memory: Memory = True,
-    as_json: Json = False, repeats: Repeats = None, threads: Threads = 1,
+    as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = "cpu",
 ) -> None:  # fmt: skip
     """Every attention against stock SDPA: time, peak memory, counted FLOPs.
 
     ASCender, vanilla, Longformer, BigBird, Performer, linear, shuffled and graph, without the
     projections. The whole run, up to N = 16384, takes half an hour; --quick a minute or two.
     """
-    _run("variants", as_json, lengths, repeats, threads, quick=quick, causal=causal, memory=memory)
+    _run(
+        "variants", as_json, lengths, repeats, threads, clock, quick=quick, causal=causal,
+        memory=memory,
+    )  # fmt: skip
 
 
 @app.command(epilog="Example: ascender bench layer --lengths 64")
 def layer(
-    lengths: Lengths = None, as_json: Json = False, repeats: Repeats = None, threads: Threads = 1
-) -> None:
+    lengths: Lengths = None, memory: Memory = True, as_json: Json = False, repeats: Repeats = None,
+    threads: Threads = None, clock: Clock = "cpu",
+) -> None:  # fmt: skip
     """The training step of a whole layer against a vanilla layer with the same projections."""
-    _run("layer", as_json, lengths, repeats, threads)
+    _run("layer", as_json, lengths, repeats, threads, clock, memory=memory)
 
 
 @app.command(epilog="Example: ascender bench model --lengths 128 --work decode")
 def model(
-    lengths: Lengths = None, quick: Shorter = False, work: Works = None, as_json: Json = False,
-    repeats: Repeats = None, threads: Threads = 1,
+    lengths: Lengths = None, quick: Shorter = False, work: Works = None, memory: Memory = True,
+    as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = "cpu",
 ) -> None:  # fmt: skip
     """Tokens per second of whole models, training and generating, against the vanilla model.
 
@@ -81,15 +91,16 @@ def model(
         if name not in JOBS:
             known = ", ".join(JOBS)
             raise typer.BadParameter(f"{name!r}; expected one of {known}", param_hint="--work")
-    _run("model", as_json, lengths, repeats, threads, quick=quick, work=work)
+    _run("model", as_json, lengths, repeats, threads, clock, quick=quick, work=work, memory=memory)
 
 
 @app.command(epilog="Example: ascender bench choose --lengths 64,256,1024")
 def choose(
-    lengths: Lengths = None, as_json: Json = False, repeats: Repeats = None, threads: Threads = 1
-) -> None:
+    lengths: Lengths = None, memory: Memory = True, as_json: Json = False, repeats: Repeats = None,
+    threads: Threads = None, clock: Clock = "cpu",
+) -> None:  # fmt: skip
     """Which backend is fastest on this machine, by length and mask, and which one "auto" picks."""
-    _run("choose", as_json, lengths, repeats, threads)
+    _run("choose", as_json, lengths, repeats, threads, clock, memory=memory)
 
 
 @app.command("import", epilog="Example: ascender bench import --repeats 9")
@@ -132,29 +143,32 @@ def _timing() -> Iterator[Callable[[str], None]]:
 
 def _run(
     study: str, as_json: bool, lengths: str | None = None, repeats: int | None = None,
-    threads: int = 1, **options: Any,
+    threads: int | None = None, clock: str = "cpu", **options: Any,
 ) -> None:  # fmt: skip
-    """Measure and print: tables and goals, or JSON."""
+    """Measure and print: tables and goals, or JSON (not of a run that other work disturbed)."""
     if options.get("quick") and lengths is not None:
         raise typer.BadParameter(
             f"{lengths!r} with --quick; expected one of the two", param_hint="--lengths"
         )
     from ascender import bench
+    from ascender.measure.timing import CLOCKS, machine
 
+    if clock not in CLOCKS:
+        known = " or ".join(CLOCKS)
+        raise typer.BadParameter(f"{clock!r}; expected {known}", param_hint="--clock")
     with _timing() as say:
         result = bench.run(
-            study, lengths=parse_lengths(lengths), repeats=repeats, threads=threads, say=say,
-            **options,
+            study, lengths=parse_lengths(lengths), repeats=repeats, threads=threads, clock=clock,
+            say=say, **options,
         )  # fmt: skip
-    words = [word for word in sys.argv[1:] if word != "--json"]
-    record = result.record(shlex.join(["ascender", *words]))
     if as_json:
-        terminal.print_json(record)
+        words = [word for word in sys.argv[1:] if word != "--json"]
+        terminal.print_json(result.record(shlex.join(["ascender", *words])))
         return
-    from ascender.bench import tables
+    from ascender.bench import goals, tables
 
-    terminal.show(tables.shown(study, result.rows, result.options.get("causal", False)))
+    terminal.show(tables.shown(study, result.rows, result.options.get("causal", False), clock))
     if study != "import":
-        terminal.show(tables.rich_tables(tables.goals(record["goals"])))
-        here = record["machine"]
+        terminal.show(tables.rich_tables(tables.goals(goals.reached(result.rows))))
+        here = machine()
         note(f"torch {here['torch']}, {here['processor']}, threads: {here['threads']}")

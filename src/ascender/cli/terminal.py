@@ -45,7 +45,9 @@ Lengths = Annotated[
     str | None, typer.Option(help="Numbers of tokens, separated by commas.", metavar="N,N,…")
 ]
 Repeats = Annotated[int | None, number("Repetitions; the fastest counts.")]
-Threads = Annotated[int, number("CPU threads; one varies least.")]
+Threads = Annotated[
+    int | None, number("CPU threads; default: 1 by CPU time, torch's own by the wall clock.")
+]
 
 
 def parse_lengths(text: str | None) -> tuple[int, ...] | None:

@@ -174,7 +174,8 @@ class AscenderForCausalLM(_LanguageModel, Generates, GenerationMixin):
             use_cache = False
         with self.collect(labels) as auxiliary:
             outputs = self.model(
-                input_ids, attention_mask, position_ids, past_key_values, inputs_embeds, use_cache,
+                input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids,
+                past_key_values=past_key_values, inputs_embeds=inputs_embeds, use_cache=use_cache,
                 neighbours=neighbours, **{**inputs, "return_dict": True},
             )  # fmt: skip
         keep = logits_to_keep
@@ -207,8 +208,9 @@ class _EncoderHead(_Head):
         """`labels`: as `task_loss` describes them."""
         with self.collect(labels) as auxiliary:
             outputs = self.model(
-                input_ids, attention_mask, position_ids, inputs_embeds=inputs_embeds,
-                neighbours=neighbours, **{**inputs, "return_dict": True},
+                input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids,
+                inputs_embeds=inputs_embeds, neighbours=neighbours,
+                **{**inputs, "return_dict": True},
             )  # fmt: skip
         logits, loss = self.logits(outputs.last_hidden_state, attention_mask), None
         if labels is not None:
