@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from ascender import AscenderAttention, Rules, asc_attention
 from ascender.core.choose_backend import BACKENDS
 from ascender.kernels.build import kernels
-from support.cases import KINDS, OPTIONS, case
+from support.cases import FEW, KINDS, OPTIONS, case
 from support.laws import gap, gradients
 
 pytestmark = pytest.mark.skipif(kernels().library is None, reason=kernels().reason)
@@ -24,7 +24,9 @@ def check(x):
         assert error <= times * gap(dense[name], truth[name]) + least, (name, error)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [k if k in FEW else pytest.param(k, marks=pytest.mark.slow) for k in KINDS]
+)
 def test_every_option(kind):
     for options in OPTIONS:
         check(case(kind, options).to(torch.float32))

@@ -50,10 +50,12 @@ needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compi
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
-        ({"ASCENDER_NATIVE": "0"}, "ASCENDER_NATIVE=0 turns them off"),
+        pytest.param(
+            {"ASCENDER_NATIVE": "0"}, "ASCENDER_NATIVE=0 turns them off", marks=pytest.mark.slow
+        ),
         ({"CC": "no-such-compiler"}, "no C compiler"),
-        ({"CC": "false"}, "false failed"),
-        ({"ASCENDER_CACHE": "/proc/none"}, "no cache folder"),
+        pytest.param({"CC": "false"}, "false failed", marks=pytest.mark.slow),
+        pytest.param({"ASCENDER_CACHE": "/proc/none"}, "no cache folder", marks=pytest.mark.slow),
     ],
 )
 def test_without_kernels_the_numbers_are_the_same(environment, reason):
@@ -116,7 +118,7 @@ def test_a_damaged_library_is_no_error(folder):
 @needs_compiler
 @pytest.mark.slow
 def test_no_bad_memory_access(tmp_path):
-    """Every kind of call under the address and undefined-behaviour sanitisers."""
+    """Every kind of call, and decoding, under the address and undefined-behaviour sanitisers."""
     script = tmp_path / "cases.py"
     script.write_text(
         "import sys\n"
@@ -125,12 +127,22 @@ def test_no_bad_memory_access(tmp_path):
         "build.FLAGS = (*build.FLAGS[:1], '-O1', '-g', *build.FLAGS[2:],\n"
         "    '-fsanitize=address,undefined', '-fno-sanitize-recover=undefined')\n"
         "import torch\n"
-        "from support.cases import KINDS, OPTIONS, case\n"
-        "from support.laws import gradients\n"
+        "from support.cases import KINDS, OPTIONS, case, serving\n"
+        "from support.laws import gradients, run\n"
+        "from ascender import AscenderAttention\n"
         "for kind in KINDS:\n"
         "    for options in OPTIONS:\n"
         "        for size in (11, 33):\n"
         "            gradients(case(kind, options, size).to(torch.float32), 'native')\n"
+        "for kind in KINDS:\n"
+        "    for backend in serving(kind, dtype=torch.float32):\n"
+        "        run(case(kind, 'k-per-head', 33).to(torch.float32), backend)\n"
+        "with torch.no_grad():\n"
+        "    for options in ({}, {'geometry': 'shared'}, {'kv_heads': 1, 'position': 'rope'}):\n"
+        "        layer = AscenderAttention(20, 2, k=3, **options)\n"
+        "        cache = layer.new_cache()\n"
+        "        for token in torch.randn(2, 40, 20).split(1, 1):\n"
+        "            layer(token, cache=cache)\n"
         "assert build.kernels().library is not None, build.kernels().reason\n"
         "print('clean')\n"
     )

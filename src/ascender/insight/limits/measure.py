@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ascender.core.normalizers import NORMALIZERS
+from ascender.core.normalizers import NORMALIZERS, Sparsemax
 from ascender.insight.capture import Layer, capture
 from ascender.insight.contribution import rows_of
 from ascender.insight.limits.distance import GUIDE, Selection, selection
@@ -157,10 +158,15 @@ def measure(
     normalizers: Sequence[str] | None = None, rows: int = ROWS,
     temperatures: Sequence[float] = TEMPERATURES, say: Callable[[str], None] = lambda text: None,
 ) -> Measured:  # fmt: skip
-    """All of it. normalizers: beside the model's own; None: every one of the slot, applied to the
-    scores that the model has."""
+    """All of it. normalizers: beside the model's own; None: every one of the slot whose package is
+    installed, applied to the scores that the model has."""
     own = own_normalizer(model)
-    names = [own, *(n for n in (normalizers or NORMALIZERS) if n != own)]
+    if normalizers is None:
+        normalizers = list(NORMALIZERS)
+        if find_spec("entmax") is None:
+            normalizers = [n for n, kind in NORMALIZERS.items() if not issubclass(kind, Sparsemax)]
+            say('without sparsemax and entmax15: pip install "ascender-attention[normalizers]"')
+    names = [own, *(n for n in normalizers if n != own)]
     made, last = Measured(name, own, ()), max(inputs)
     where: list[str] = []
     for length in sorted(inputs):
