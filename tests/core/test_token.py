@@ -79,7 +79,7 @@ def test_a_thousandth_is_noticed():
     for name, t in x.numbers.items():
         if name != "kappa":
             other = replace(x, numbers={**x.numbers, name: t + 1e-3})
-            assert gap(run(other, "decode"), run(x, "dense")) > 2e-7, name
+            assert gap(run(other, "decode"), run(x, "decode")) > 1e-6, name
 
 
 @pytest.mark.parametrize("leaf", ["q", "k", "v", "z", "h"])
@@ -134,6 +134,18 @@ def test_leaves_that_learn(served):
     learning = x.but(**{name: t.clone().requires_grad_() for name, t in x.leaves.items()})
     assert torch.equal(run(learning, "decode"), run(x, "decode"))
     assert len(served) == 2
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_inference_mode(mode, served):
+    torch.manual_seed(0)
+    layer, x = AscenderAttention(12, 3, head_dim=10, d_z=5, d_a=7, k=4), torch.randn(2, 11, 12)
+    with mode():
+        cache = layer.new_cache()
+        layer(x[:, :8], cache=cache)
+        rest = tokens(layer, cache, x[:, 8:])
+        assert gap(rest, layer(x, causal=True, backend="dense")[:, 8:]) < 1e-5
+    assert len(served) == 3
 
 
 def tokens(layer, cache, x):
@@ -191,6 +203,6 @@ def test_numbers_that_change_on_the_way(change):
         setattr(layer, change, value // 2)
     expected = layer(x, causal=True, backend="dense")[:, -1:]
     assert gap(layer(x[:, -1:], cache=other), expected) < 1e-5
-    assert gap(before, layer(x[:, :-1], causal=True, backend="dense")[:, -1:]) > 1e-7
+    assert gap(before, layer(x[:, :-1], causal=True, backend="dense")[:, -1:]) > 2e-5
     layer.version = lambda: same._rules[0]  # one that does not notice
-    assert gap(layer(x[:, -1:], cache=same), expected) > 1e-7
+    assert gap(layer(x[:, -1:], cache=same), expected) > 2e-5

@@ -68,13 +68,8 @@ def cache_folder() -> Path:
 def compiler() -> str | None:
     """The path of the C compiler, if there is one."""
     named = os.environ.get("CC")
-    return next(
-        (p for c in ([named] if named else ["cc", "gcc", "clang"]) if (p := _which(c))), None
-    )
-
-
-def _which(command: str) -> str | None:
-    return shutil.which(command)
+    candidates = [named] if named else ["cc", "gcc", "clang"]
+    return next((path for c in candidates if (path := shutil.which(c))), None)
 
 
 def _built() -> Path:
@@ -157,7 +152,7 @@ def _cpu() -> str:
     except OSError:
         lines = []
     about = {line.split(":")[0].strip(): line for line in reversed(lines) if ":" in line}
-    told = [
+    parts = [
         about.get(name, "") for name in ("vendor_id", "cpu family", "model", "flags", "Features")
     ]
-    return "".join([platform.machine(), platform.processor(), *told])
+    return "".join([platform.machine(), platform.processor(), *parts])

@@ -19,20 +19,11 @@ from ascender.core.neighbours import compiled, given, inside_transform
 from ascender.core.rules import Rules
 from ascender.kernels.build import kernels
 
+# In the order of kernels/visible.h.
 NUMBERS = (
-    "omega_align",
-    "omega_sep",
-    "omega_coh",
-    "alpha_align",
-    "alpha_coh",
-    "tau_sep",
-    "tau_coh",
-    "delta",
-    "kappa",
-    "tau_score",
-)  # fmt: skip; in the order of kernels/attention.c
-
-
+    "omega_align", "omega_sep", "omega_coh", "alpha_align", "alpha_coh", "tau_sep", "tau_coh",
+    "delta", "kappa", "tau_score",
+)  # fmt: skip
 SHARED = 1 << 20  # scores a head from which on the keys of all heads do not fit into the cache
 
 
@@ -112,13 +103,16 @@ def token(flock: Flock) -> Tensor:
 
 
 def _table(rules: Rules, heads: int, like: Tensor) -> Tensor:
-    """The numbers by head, (heads, 10). Kept with the rules while none of them changes."""
-    stamps = (heads, *(t._version for t in vars(rules).values() if isinstance(t, Tensor)))
+    """The numbers by head, (heads, 10). Kept with the rules while none of them changes; made again
+    at every call where they are inference tensors, which have no version."""
+    tensors = [t for t in vars(rules).values() if isinstance(t, Tensor)]
+    versions = None if any(t.is_inference() for t in tensors) else [t._version for t in tensors]
     kept = vars(rules).get("_table")
-    if kept is None or kept[0] != stamps:
-        kept = stamps, torch.stack([_by_head(rules, name, heads, like) for name in NUMBERS], 1)
-        object.__setattr__(rules, "_table", kept)
-    return kept[1]
+    if kept is not None and versions is not None and kept[:2] == (heads, versions):
+        return kept[2]
+    table = torch.stack([_by_head(rules, name, heads, like) for name in NUMBERS], 1)
+    object.__setattr__(rules, "_table", (heads, versions, table))
+    return table
 
 
 def _by_head(rules: Rules, name: str, heads: int, like: Tensor) -> Tensor:

@@ -150,12 +150,7 @@ class Blocks(Layout):
             found = flock.members
         else:
             bounded = flock.neighbours == "semantic"
-            (x, y), sizes = flock.ranked_by, flock.rules.sizes()
-            found = (
-                nb.top_k(x, y, self.vis, sizes, bounded)
-                if nb.compiled(x)
-                else self._top_k(x, y, sizes, bounded)
-            )
+            found = self._top_k(*flock.ranked_by, flock.rules.sizes(), bounded)
         if not self.leading:
             return found
         none = torch.full_like(found[..., : self.leading, :], -1)
@@ -177,6 +172,8 @@ class Blocks(Layout):
         self, x: Float[Tensor, "B x N w"], y: Float[Tensor, "B y M w"], sizes: tuple[int, ...],
         bounded: bool,
     ) -> Int[Tensor, "B #H N K"]:  # fmt: skip
+        if nb.compiled(x):  # visits only what a row sees by itself
+            return nb.top_k(x, y, self.vis, sizes, bounded)
         j, mask = self.positions, self.mask
         heads = max(x.shape[1], len(sizes), mask.real.shape[1])
         rows, keys = (t.expand(-1, heads, -1, -1, -1) for t in (self.rows(x), self.keys(y)))
