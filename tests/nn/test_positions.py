@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ascender import LowRank, Rules, asc_attention
+from ascender.core.affinity import bucket
 from ascender.core.choose_backend import BACKENDS, backends_for
 from ascender.core.visibility import Visibility
 from ascender.nn.baselines.longformer import window_attention
@@ -30,7 +31,6 @@ from ascender.nn.positions import (
 )
 from ascender.nn.positions.alibi import slopes
 from ascender.nn.positions.rope import LONGEST, cos_sin, turn
-from ascender.nn.positions.t5 import bucket
 
 B, H, N, M, D, E = 2, 3, 5, 11, 6, 7
 DIM = H * D

@@ -74,3 +74,11 @@ def check_positive(name: str, value: Any) -> None:
 def check_flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
         raise ValueError(f"{name} = {value!r}; expected True or False")
+
+
+def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(
+            f"unknown {name} {value!r}{nearest(value, allowed)}; expected one of "
+            f"{', '.join(allowed)}"
+        )

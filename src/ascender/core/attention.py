@@ -44,13 +44,17 @@ def asc_attention(
     key_norm: float | Tensor | None = None,
     dropout: float = 0.0,
     normalizer: Normalizer | None = None,
+    scope: str = "visible",
+    affinity: str = "tied",
+    affinity_term: bool = False,
+    affinity_bias: Float[Tensor, "n"] | None = None,
     backend: str = "auto",
     return_parts: bool = False,
     return_losses: bool = False,
     **unknown: Any,
 ) -> Any:
-    """softmax over V(i) of ( q_i·k_j/√d + alignment + separation + cohesion + other ) / τ_score,
-    times v.
+    """softmax over V(i) of ( q_i·k_j/√d + alignment + separation + cohesion + affinity + other )
+    / τ_score, times v.
 
     q, k, v: (batch, heads, tokens, width); k and v may have fewer heads (grouped). z, h: latent
     coordinates and semantic projections, per head or one that all share; z_k and h_k default to
@@ -62,7 +66,12 @@ def asc_attention(
     bare       the keys before rotation, where k is rotated: alignment uses these
     key_norm   the one length of all keys of a head (QK-norm): alignment then costs no width
     normalizer how scores become weights (normalizers.py); None is the softmax
-    backend    "auto", "dense", "compact", "native", "folded", "windowed" or "decode"
+    scope      "visible", or "flock": attend to F(i) only, which is i itself, `window` keys on each
+               side, the first `n_global` keys, and the rules.far others of highest affinity
+    affinity   what ranks keys: "tied", the cosine of h, or "query-key", g = h_q·h_k/√d_a
+    affinity_term   whether ω_aff · g is a term of the score
+    affinity_bias   (buckets,): added to g by the distance of query and key, in T5's buckets
+    backend    "auto", "dense", "compact", "native", "folded", "windowed", "decode" or "flock"
 
     Returns out, or (out, Parts) with return_parts (dense), or (out, Losses) with return_losses,
     or (out, Parts, Losses).
@@ -70,7 +79,8 @@ def asc_attention(
     flock = build_flock(
         q, k, v, z_q, h_q, z_k, h_k, rules=rules, causal=causal, window=window,
         n_global=n_global, mask=mask, other=other, neighbours=neighbours, cross=cross,
-        bare=bare, key_norm=key_norm, dropout=dropout, normalizer=normalizer, **unknown,
+        bare=bare, key_norm=key_norm, dropout=dropout, normalizer=normalizer, scope=scope,
+        affinity=affinity, affinity_term=affinity_term, affinity_bias=affinity_bias, **unknown,
     )  # fmt: skip
     return attend(flock, backend, return_parts, return_losses)
 
@@ -92,6 +102,8 @@ def attend(
         out, parts, stats = dense(flock.repeat_kv(), return_losses)
         extra.append(parts)
     else:
+        if backend != "dense" and flock.affinity_term and flock.scope is None:
+            flock = flock.with_affinity_in_bias()
         chosen = backend_for(flock, backend, return_losses)
         if return_losses and not chosen.gives_stats:
             chosen = BACKENDS["dense"]
@@ -99,7 +111,7 @@ def attend(
             out, stats = chosen.run(flock, return_losses)
         elif torch.compiler.is_compiling() and chosen.traceable:
             flock, nonfinite = flock.repeat_kv().without_nonfinite()
-            out, stats = chosen.run(flock, return_losses)
+            out, stats = _once(flock, chosen, return_losses)
             out = out.masked_fill(nonfinite[..., None], torch.nan)
         elif torch.compiler.is_compiling():  # own kernels and index lists: not traced
             out, stats = torch.compiler.disable(_run)(flock, chosen, return_losses)
@@ -113,28 +125,32 @@ def attend(
 
 def _run(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:
     """backend.run; once more, without them, where there are tokens that are not finite."""
-    out, found = backend.run(flock, stats)
+    out, found = _once(flock, backend, stats)
     nan = math.isnan(float(out.detach().sum()))  # inf − inf too: costs only a second pass
     if nan or not _geometry_is_finite(flock):
         flock, nonfinite = flock.repeat_kv().without_nonfinite()
         nonfinite = nonfinite[..., None]
-        out, found = backend.run(flock, stats)
+        out, found = _once(flock, backend, stats)
         out = out.masked_fill(nonfinite, torch.nan)
         found = None if found is None else replace(found, nonfinite=nonfinite)
     return out, found
 
 
+def _once(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:
+    """backend.run, with F(i) as a mask where the backend has no lists."""
+    if flock.scope is not None and not backend.lists:
+        flock = flock.narrowed().with_affinity_in_bias()
+    return backend.run(flock, stats)
+
+
 def _geometry_is_finite(flock: Flock) -> bool:
     """Whether z and h are finite; checked only where a NaN in them may not reach the output."""
     r = flock.rules
-    if (
-        isinstance(flock.neighbours, str)
-        and flock.neighbours == "semantic"
-        and r.active("sep")
-        and r.active("coh")
-    ):
+    if flock.by_cosine and flock.scope is None and r.active("sep") and r.active("coh"):
         return True  # a NaN in h is the largest cosine, one in z is in every centre
-    return all(bool(t.sum().isfinite()) for t in (flock.z_q, flock.z_k, flock.h_q, flock.h_k))
+    geometry = flock.z_q, flock.z_k, flock.h_q, flock.h_k
+    hidden = () if flock.scope is None else (flock.k, flock.v)  # keys that no flock holds
+    return all(bool(t.sum().isfinite()) for t in (*geometry, *hidden))
 
 
 def find_neighbours(flock: Flock) -> Int[Tensor, "B #H N K"]:

@@ -9,17 +9,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ascender.common.validate import check_int, check_number, check_options
+from ascender.common.validate import (
+    check_choice,
+    check_flag,
+    check_int,
+    check_number,
+    check_options,
+)
+from ascender.core.affinity import AFFINITIES
 from ascender.core.combine import Bias, LowRank, repeat_kv, to_4d
 from ascender.core.flock import CHOICES, Flock, make_flock
 from ascender.core.normalizers import Normalizer
 from ascender.core.rules import Rules
+from ascender.core.scope import SCOPES, FlockScope
 from ascender.core.visibility import Visibility
 
 # Options of asc_attention and asc_parts.
 OPTIONS = (
     "causal", "window", "n_global", "mask", "other", "neighbours", "cross", "bare", "key_norm",
-    "dropout", "normalizer", "backend", "return_parts", "return_losses", "rows", "heads",
+    "dropout", "normalizer", "scope", "affinity", "affinity_term", "affinity_bias", "backend",
+    "return_parts", "return_losses", "rows", "heads",
 )  # fmt: skip
 # Names of the same in torch and transformers, and what to write here.
 KNOWN_ELSEWHERE = {
@@ -41,7 +50,8 @@ def build_flock(
     other: Tensor | LowRank | None = None, neighbours: str | Tensor = "semantic",
     cross: bool = False, bare: Tensor | None = None, key_norm: float | Tensor | None = None,
     dropout: float = 0.0, pair_values: Callable[[Tensor], Tensor | None] | None = None,
-    normalizer: Normalizer | None = None, **unknown: Any,
+    normalizer: Normalizer | None = None, scope: str = "visible", affinity: str = "tied",
+    affinity_term: bool = False, affinity_bias: Tensor | None = None, **unknown: Any,
 ) -> Flock:  # fmt: skip
     """The checked call."""
     check_options("asc_attention", unknown, OPTIONS, KNOWN_ELSEWHERE)
@@ -59,16 +69,60 @@ def build_flock(
         raise TypeError(f"rules is {type(rules).__name__}; expected Rules(…)")
     rules.check_heads(H)
     _check_key_norm(key_norm, H)
-    vis = make_visibility(
-        q, M, causal=causal, window=window, n_global=n_global, mask=mask, cross=cross
+    check_affinity(affinity, affinity_term, affinity_bias)
+    vis, flock_scope = make_scope(
+        q, M, scope=scope, far=rules.sizes("far"), causal=causal, window=window,
+        n_global=n_global, mask=mask, cross=cross,
     )  # fmt: skip
     check_number("dropout", dropout, "a number in [0, 1)", 0, 1)
     check_other(other, B, H, N, M)
     return make_flock(
         q, k, v, z_q, z_k, h_q, h_k, rules=rules, vis=vis, other=other,
         neighbours=check_neighbours(neighbours, B, H, N), bare=bare, key_norm=key_norm,
-        dropout=dropout, pair_values=pair_values, normalizer=normalizer,
+        dropout=dropout, pair_values=pair_values, normalizer=normalizer, scope=flock_scope,
+        affinity=affinity, affinity_term=affinity_term, affinity_bias=affinity_bias,
     )  # fmt: skip
+
+
+def make_scope(
+    q: Tensor, M: int, *, scope: str, far: tuple[int, ...] = (32,), window: int | None = None,
+    n_global: int = 0, cross: bool = False, **masks: Any,
+) -> tuple[Visibility, FlockScope | None]:  # fmt: skip
+    """V of M keys for the queries q, and who is in a flock: None in visible scope."""
+    check_choice("scope", scope, SCOPES)
+    if scope == "visible":
+        masks |= {"window": window, "n_global": n_global}
+        return make_visibility(q, M, cross=cross, **masks), None
+    check_window(0 if window is None else window, n_global)
+    if cross and (window or n_global):
+        which = f"window = {window}" if window else f"n_global = {n_global}"
+        raise ValueError(
+            f"{which} in flock scope with cross=True: a flock has neither window nor globals "
+            "there; expected far=… only"
+        )
+    if cross and min(far) == 0:
+        raise ValueError("far = 0 with cross=True: every flock would be empty; expected far ≥ 1")
+    vis = make_visibility(q, M, cross=cross, **masks)
+    return vis, FlockScope(vis, window or 0, n_global)
+
+
+def check_affinity(affinity: str, term: bool, bias: Tensor | None) -> None:
+    check_choice("affinity", affinity, AFFINITIES)
+    check_flag("affinity_term", term)
+    if bias is None:
+        return
+    if not isinstance(bias, Tensor) or not bias.is_floating_point() or bias.ndim != 1:
+        got = tuple(bias.shape) if isinstance(bias, Tensor) else type(bias).__name__
+        raise TypeError(f"affinity_bias is {got}; expected a floating-point tensor (buckets,)")
+    if bias.numel() < 4 or bias.numel() % 2:
+        raise ValueError(
+            f"affinity_bias has {bias.numel()} buckets; expected an even number of at least 4"
+        )
+    if affinity != "query-key":
+        raise ValueError(
+            f"affinity_bias with affinity={affinity!r}, which ranks by the cosine; expected "
+            "affinity='query-key'"
+        )
 
 
 def make_visibility(

@@ -12,6 +12,7 @@ from ascender.core.backends.base import Backend, Need
 from ascender.core.backends.compact import Compact
 from ascender.core.backends.decode import Decode
 from ascender.core.backends.dense import Dense
+from ascender.core.backends.flock import FlockLists
 from ascender.core.backends.folded import Folded
 from ascender.core.backends.native import Native
 from ascender.core.backends.windowed import Windowed
@@ -25,6 +26,7 @@ BACKENDS: dict[str, Backend] = {
     "folded": Folded(),
     "windowed": Windowed(),
     "decode": Decode(),
+    "flock": FlockLists(),
 }
 
 # Up to this many scores a head, N×M matrices are cheaper than avoiding them: about 180 tokens
@@ -41,6 +43,8 @@ def choose_backend(flock: Flock, stats: bool = False) -> str:
     if inside_transform():
         return "dense"  # vmap and grad of torch.func need plain operations
     preferred = []
+    if flock.scope is not None:
+        preferred.append("flock")
     if vis.N <= 8 < vis.M:
         preferred.append("decode")
     small = SMALL if vis.window is None else 4 * SMALL  # blocks pay off later than the fold

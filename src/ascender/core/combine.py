@@ -1,7 +1,7 @@
 """Standardise, then gate, then add.
 
 r̃_ij = (r_ij − mean_i) / √(var_i + 1e-5)          over V(i), as LayerNorm does
-S_ij = ( q_i·k_j/√d + Σ_rules λ ω gate_i r̃_ij + β_ij ) / τ_score
+S_ij = ( q_i·k_j/√d + Σ_rules λ ω gate_i r̃_ij + ω_aff g_ij + β_ij ) / τ_score
 A_i  = softmax of S_i over V(i)                    V(i) empty: A_i = 0
 """
 
@@ -22,21 +22,23 @@ EPS = 1e-5
 
 @dataclass(frozen=True)
 class Parts:
-    """The scores by term: total = (base + align + sep + coh + other) / tau_score, and the
-    weights. All are 0 outside V(i). tau_score is a number, or (H, 1, 1)."""
+    """The scores by term: total = (base + align + sep + coh + aff + other) / tau_score, and the
+    weights. All are 0 outside V(i), in flock scope outside F(i). tau_score is a number, or
+    (H, 1, 1)."""
 
     base: Float[Tensor, "B H N M"]
     align: Float[Tensor, "B H N M"]
     sep: Float[Tensor, "B H N M"]
     coh: Float[Tensor, "B H N M"]
+    aff: Float[Tensor, "B H N M"]
     other: Float[Tensor, "B H N M"]
     total: Float[Tensor, "B H N M"]
     weights: Float[Tensor, "B H N M"]
     tau_score: Number = 1.0
 
     def terms(self) -> dict[str, Tensor]:
-        """The five terms of the sum by name, in order."""
-        return {f.name: getattr(self, f.name) for f in fields(self)[:5]}
+        """The six terms of the sum by name, in order."""
+        return {f.name: getattr(self, f.name) for f in fields(self)[:6]}
 
 
 @dataclass(frozen=True)

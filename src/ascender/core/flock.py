@@ -14,10 +14,12 @@ from torch import Tensor
 
 from ascender.common.lazy import lazy
 from ascender.core import neighbours as nb
-from ascender.core.combine import LowRank, repeat_kv, to_4d
+from ascender.core.affinity import at_distance, by_distance
+from ascender.core.combine import LowRank, add_bias, repeat_kv, to_4d
 from ascender.core.geometry import FLOOR, accum_dtype, anchor, bounded, lift, middle, unit
 from ascender.core.normalizers import Normalizer, apply_normalizer
 from ascender.core.rules import NUMBERS, Rules
+from ascender.core.scope import FlockScope
 from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 
@@ -30,8 +32,9 @@ class Flock:
     """q: (B, H, N, d); k and v have as many heads, or fewer under decode; z and h may have one
     that all heads share. `bare`: the keys without rotation, where k is rotated. `key_norm`: the
     length that all keys of a head have (QK-norm), so that k̃ = k / key_norm. `normalise`: the
-    weights from (scores, V) where they are not the softmax. `derived`: lazy attributes that are
-    already known, by name (a KV cache has z and h_unit); a `replace` drops them."""
+    weights from (scores, V) where they are not the softmax. `scope`: where a query attends to its
+    flock only; None: to everything visible. `derived`: lazy attributes that are already known, by
+    name (a KV cache has z and h_unit); a `replace` drops them."""
 
     q: Float[Tensor, "B H N d"]
     k: Float[Tensor, "B G M d"]
@@ -49,6 +52,10 @@ class Flock:
     dropout: float = 0.0
     pair_values: Callable[[Tensor], Tensor | None] | None = None  # from A, what pairs add to out
     normalise: Callable[[Tensor, Tensor], Tensor] | None = None
+    scope: FlockScope | None = None
+    affinity: str = "tied"
+    affinity_term: bool = False
+    affinity_bias: Float[Tensor, "n"] | None = None
     derived: InitVar[dict[str, Any] | None] = None
 
     def __post_init__(self, derived: dict[str, Any] | None) -> None:
@@ -127,18 +134,80 @@ class Flock:
     @lazy
     def members(self) -> Int[Tensor, "B #H N K"]:
         """N_k(i)."""
+        if self.scope is not None:
+            return self.narrowed().members
         if isinstance(self.neighbours, Tensor):
             return nb.given(self.neighbours, self.vis)
-        bounded = self.neighbours == "semantic"
-        return nb.top_k(*self.ranked_by, self.vis, self.rules.sizes(), bounded)
+        return self.top_k(self.vis, self.rules.sizes())
+
+    def top_k(self, vis: Visibility, sizes: tuple[int, ...]) -> Int[Tensor, "B #H N K"]:
+        """The members of P(i) of a visibility that rank highest."""
+        return nb.top_k(*self.ranked_by, vis, sizes, self.by_cosine, self.rank_bias)
+
+    @lazy
+    def far(self) -> Int[Tensor, "B #H N m"]:
+        """L_m(i), the far keys of flock scope."""
+        assert self.scope is not None
+        if isinstance(self.neighbours, Tensor):
+            return nb.given(self.neighbours, self.scope.outside)
+        return self.top_k(self.scope.outside, self.rules.sizes("far"))
+
+    def narrowed(self) -> Flock:
+        """With F(i) in the place of V(i), as a mask: what flock scope means."""
+        if self.scope is None:
+            return self
+        return replace(self, scope=None, vis=replace(self.vis, mask=self.scope.mask(self.far)))
+
+    @property
+    def by_cosine(self) -> bool:
+        """Whether neighbours are ranked by the cosine of h."""
+        return (
+            isinstance(self.neighbours, str)
+            and self.neighbours == "semantic"
+            and self.affinity == "tied"
+        )
 
     @property
     def ranked_by(self) -> tuple[Tensor, Tensor]:
-        """x, y with x_i·y_j the score that ranks the neighbours: the cosine, or the base score."""
+        """x, y with x_i·y_j the score that ranks the neighbours: the cosine, g without its bias,
+        or the base score."""
         if self.neighbours == "semantic":
-            return self.h_unit[0].detach(), self.h_unit[1].detach()
+            x, y = self.h_unit if self.affinity == "tied" else self.affinity_factors
+            return x.detach(), y.detach()
         q, k = (t.detach().to(self.accum_dtype) for t in (self.q, self.k))
         return q / q.shape[-1] ** 0.5, repeat_kv(k, q.shape[1])
+
+    @property
+    def rank_bias(self) -> Float[Tensor, "r"] | None:
+        """What is added to the score that ranks, by distance."""
+        bias = None if self.neighbours == "scores" else self.affinity_by_distance
+        return None if bias is None else bias.detach()
+
+    @lazy
+    def affinity_factors(self) -> tuple[Tensor, Tensor]:
+        """x, y with x_i·y_j = h^q_i·h^k_j/√d_a."""
+        x, y = self.h_q.to(self.accum_dtype), self.h_k.to(self.accum_dtype)
+        return x / x.shape[-1] ** 0.5, y
+
+    @lazy
+    def affinity_by_distance(self) -> Float[Tensor, "r"] | None:
+        if self.affinity_bias is None:
+            return None
+        return by_distance(self.affinity_bias.to(self.accum_dtype), self.vis.causal)
+
+    def with_affinity_in_bias(self) -> Flock:
+        """The affinity term as a part of `other`: what backends without a term of that name add."""
+        if not self.affinity_term:
+            return self
+        x, y = self.affinity_factors
+        omega = self.rules.at("omega_aff", x)
+        other = add_bias(self.other, LowRank(omega * x, y))
+        if self.affinity_by_distance is not None:
+            distance = self.vis.p[:, None] - self.vis.j
+            other = add_bias(other, omega * at_distance(self.affinity_by_distance, distance))
+        derived = {n: t for n, t in vars(self).items() if n not in self.__dataclass_fields__}
+        derived.pop("other_dense", None)
+        return replace(self, other=other, affinity_term=False, derived=derived)
 
     def with_lifted_values(self) -> Flock:
         """v with the columns (z, ‖z‖²) appended: the output then has Σ_j A_ij (z_j, ‖z_j‖²)."""
@@ -148,7 +217,8 @@ class Flock:
     def keeping_cached(self, **new: Any) -> Flock:
         """A copy with new fields that keeps cached tensors: for v and neighbours, from which only
         `members` is derived."""
-        stale = {*self.__dataclass_fields__, *(["members"] if "neighbours" in new else [])}
+        lists = ("members", "far") if "neighbours" in new else ()
+        stale = {*self.__dataclass_fields__, *lists}
         derived = {name: t for name, t in vars(self).items() if name not in stale}
         return replace(self, **new, derived=derived)
 
@@ -172,7 +242,9 @@ class Flock:
         other = flock.other_dense
         if other is not None and to_4d(other).shape[-2] > 1:
             other = to_4d(other).index_select(-2, which)
-        return replace(flock, **cut, vis=flock.vis.rows(which), other=other)
+        vis = flock.vis.rows(which)
+        scope = None if flock.scope is None else replace(flock.scope, vis=vis)
+        return replace(flock, **cut, vis=vis, scope=scope, other=other)
 
     def of_heads(self, heads: Sequence[int], derived: dict[str, Any] | None = None) -> Flock:
         """Some of the heads, one of them as views. Fields that are the same tensor stay the same
@@ -198,12 +270,14 @@ class Flock:
 
         mine = {n: cut(getattr(self, n)) for n in (*OF_QUERIES, *OF_KEYS, "neighbours")}
         numbers = {name: cut(getattr(self.rules, name), 0) for name in NUMBERS}
-        sizes = self.rules.sizes()
-        if len(sizes) > 1:
-            numbers["k"] = [sizes[h] for h in heads]
+        for name in ("k", "far"):
+            if len(sizes := self.rules.sizes(name)) > 1:
+                numbers[name] = [sizes[h] for h in heads]
+        vis = replace(self.vis, mask=cut(self.vis.mask))
         return replace(
             self, **mine, rules=replace(self.rules, **numbers), key_norm=cut(self.key_norm, 0),
-            vis=replace(self.vis, mask=cut(self.vis.mask)), other=cut(other), derived=derived,
+            vis=vis, scope=None if self.scope is None else replace(self.scope, vis=vis),
+            other=cut(other), derived=derived,
         )  # fmt: skip
 
     def weights(self, total: Float[Tensor, "B H N M"]) -> Float[Tensor, "B H N M"]:
@@ -251,9 +325,24 @@ def _nonfinite(*tensors: Tensor | None) -> Bool[Tensor, "#B #H n"]:
 
 def make_flock(
     q: Tensor, k: Tensor, v: Tensor, z_q: Tensor, z_k: Tensor, h_q: Tensor, h_k: Tensor, *,
-    rules: Rules, vis: Visibility, normalizer: Normalizer | None = None, **fields: Any,
+    rules: Rules, vis: Visibility, normalizer: Normalizer | None = None,
+    scope: FlockScope | None = None, **fields: Any,
 ) -> Flock:  # fmt: skip
     """A Flock of arguments that are already checked, under a normaliser: q is sharpened and
     τ_score multiplied by its temperature."""
-    q, rules, normalise = apply_normalizer(normalizer, q, rules, vis)
-    return Flock(q, k, v, z_q, z_k, h_q, h_k, rules=rules, vis=vis, normalise=normalise, **fields)
+
+    if scope is not None and scope.vis is not vis:
+        scope = replace(scope, vis=vis)
+
+    def count() -> Tensor:
+        if scope is None:
+            return vis.count
+        near = fields.get("neighbours", "semantic")
+        given = isinstance(near, Tensor)
+        return scope.count(nb.given(near, scope.outside) if given else rules.sizes("far"))
+
+    q, rules, normalise = apply_normalizer(normalizer, q, rules, count)
+    return Flock(
+        q, k, v, z_q, z_k, h_q, h_k, rules=rules, vis=vis, normalise=normalise, scope=scope,
+        **fields,
+    )  # fmt: skip

@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ascender.core.affinity import at_distance
 from ascender.core.visibility import Visibility
 from ascender.kernels.build import kernels
 
@@ -41,9 +42,13 @@ def top_k(
     vis: Visibility,
     sizes: tuple[int, ...],
     bounded: bool = False,
+    bias: Float[Tensor, "r"] | None = None,
 ) -> Int[Tensor, "B #H N K"]:
     """The sizes[h] members of P(i) with the largest x_i·y_j. h is 1 where the heads share x, y,
-    the size and the mask. `bounded`: no product is above 1 (cosines)."""
+    the size and the mask. `bounded`: no product is above 1 (cosines). `bias`: added by distance
+    (affinity.by_distance)."""
+    if max(sizes) == 0:
+        return torch.full((x.shape[0], 1, vis.N, 0), -1, device=x.device)
     heads = max(x.shape[1], len(sizes), 1 if vis.mask is None else vis.mask.shape[1])
     if compiled(x) and vis.p.ndim == vis.j.ndim == 1:
         from ascender.kernels.operators import top_lists
@@ -52,6 +57,7 @@ def top_k(
         return top_lists(
             x, y, vis.p.int(), vis.j.int(), vis.mask, sizes if len(sizes) > 1 else sizes * heads,
             bounded, vis.causal, window, vis.n_global, vis.cross,
+            -1 if vis.beyond is None else vis.beyond, bias,
         )  # fmt: skip
     x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
     N, M = vis.N, vis.M
@@ -64,7 +70,10 @@ def top_k(
             end = b + M - N
             mask = None if rows.mask is None else rows.mask[..., :end]
             rows, keys = replace(rows, j=rows.j[:end], mask=mask), y[:, :, :end]
-        parts.append(pick(x[:, :, a:b] @ keys.transpose(-1, -2), rows, sizes, bounded))
+        scores = x[:, :, a:b] @ keys.transpose(-1, -2)
+        if bias is not None:
+            scores += at_distance(bias, rows.p[:, None] - rows.j)
+        parts.append(pick(scores, rows, sizes, bounded))
     K = max(p.shape[-1] for p in parts)
     return torch.cat([F.pad(p, (0, K - p.shape[-1]), value=-1) for p in parts], -2)
 
@@ -81,7 +90,7 @@ def pick(
         if bounded and vis.mask is None:  # one pass instead of two
             return best(scores.sub_(age.masked_fill_(~vis.flockmates[0, 0], torch.inf)), sizes)
         scores = prefer_recent(scores, age, bounded)
-    if vis.causal or vis.window is not None or vis.mask is not None:
+    if vis.causal or vis.window is not None or vis.mask is not None or vis.beyond is not None:
         scores = scores.masked_fill_(~vis.flockmates, -torch.inf)
     elif not vis.cross:
         scores[..., torch.arange(vis.N, device=scores.device), vis.own] = -torch.inf

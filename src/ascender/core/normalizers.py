@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,6 @@ from ascender.core.geometry import accum_dtype
 from ascender.core.rules import Rules
 from ascender.core.shapes import Counts, Queries, Scores, Visible
 from ascender.core.softmax import masked_softmax
-from ascender.core.visibility import Visibility
 
 FAR = -3.0  # below the largest score by this much (2 would do), sparsemax and entmax15 give 0
 
@@ -187,10 +187,11 @@ def normalizer(which: str | Normalizer | None, *, heads: int, **options: Any) ->
 
 
 def apply_normalizer(
-    normalizer: Normalizer | None, q: Queries, rules: Rules, vis: Visibility
+    normalizer: Normalizer | None, q: Queries, rules: Rules, count: Callable[[], Counts]
 ) -> tuple[Queries, Rules, Normalizer | None]:
     """(q, rules, normalise) of a Flock under a normaliser: q sharpened, τ_score times T, and who
-    turns scores into weights (None: the softmax that every backend has)."""
+    turns scores into weights (None: the softmax that every backend has). `count`: how many keys
+    each row attends to."""
     if normalizer is None:
         return q, rules, None
     if not isinstance(normalizer, Normalizer):
@@ -199,7 +200,7 @@ def apply_normalizer(
             "ascender.core.normalizers.normalizer('topk', heads=…), or None"
         )
     if type(normalizer).sharpen is not Normalizer.sharpen:  # else n need not be counted
-        q = normalizer.sharpen(q, vis.count)
+        q = normalizer.sharpen(q, count())
     if normalizer.temperature != 1:
         rules = replace(rules, tau_score=rules.tau_score * normalizer.temperature)
     return q, rules, None if normalizer.softmax else normalizer

@@ -3,6 +3,7 @@
     p(i) = i + (M − N)                       the key position of query i
     V(i) = { j : every mask allows j }       causal: j ≤ p(i)
                                              window: |p(i) − j| ≤ w, or j < g, or p(i) < g
+                                             beyond: |p(i) − j| > w and j ≥ g (the far keys)
     P(i) = V(i) \\ {p(i)}                     the flockmates; in cross-attention P(i) = V(i)
 
 All code that follows uses this object; nothing else in the package reads masks.
@@ -33,6 +34,7 @@ class Visibility:
     n_global: int = 0
     mask: Bool[Tensor, "#B #H #N M"] | None = None  # each of b, h, n is full or 1
     cross: bool = False
+    beyond: int | None = None
 
     @staticmethod
     def of(N: int, M: int, *, device: torch.device | str = "cpu", **kinds) -> Visibility:  # type: ignore[no-untyped-def]
@@ -64,6 +66,9 @@ class Visibility:
             if self.n_global:
                 near = near | (j < self.n_global) | (p < self.n_global)
             seen = near if seen is None else seen & near
+        if self.beyond is not None and not self.cross:
+            far = ((p - j).abs() > self.beyond) & (j >= self.n_global)
+            seen = far if seen is None else seen & far
         return seen
 
     @lazy
@@ -126,16 +131,24 @@ class Visibility:
 
     def allows(self, index: Int[Tensor, "#B #H N K"]) -> Bool[Tensor, "#B #H N K"]:
         """Which of the listed keys are in P(i); −1 and indices past M are not."""
+        allowed = self.contains(index)
+        if self.cross:
+            return allowed
+        return allowed & (self.j[index.clamp(0, self.M - 1)] != self.p.view(1, 1, -1, 1))
+
+    def contains(self, index: Int[Tensor, "#B #H N K"]) -> Bool[Tensor, "#B #H N K"]:
+        """Which of the listed keys are in V(i); −1 and indices past M are not."""
         inside = (index >= 0) & (index < self.M)
         safe = index.clamp(0, self.M - 1)
         j, p = self.j[safe], self.p.view(1, 1, -1, 1)
         seen = self._structure(p, j)
         allowed = inside if seen is None else inside & seen
         if self.mask is not None:
-            b, h = index.shape[0], max(index.shape[1], self.mask.shape[1])
+            b = max(index.shape[0], self.mask.shape[0])
+            h = max(index.shape[1], self.mask.shape[1])
             rows = self.mask.expand(b, h, self.N, -1)
             allowed = allowed & rows.gather(-1, safe.expand(b, h, -1, -1))
-        return allowed if self.cross else allowed & (j != p)
+        return allowed
 
     def rows(self, which: Tensor | slice) -> Visibility:
         """The same keys, some of the queries."""

@@ -256,4 +256,4 @@ def _plainly(q: Tensor, k: Tensor, V: Tensor, other: Tensor | None) -> Parts:
     base, none = base.masked_fill(~V, 0), torch.zeros_like(base)
     more = none if other is None else other.to(base.dtype).expand_as(base).masked_fill(~V, 0)
     total = base + more
-    return Parts(base, none, none, none, more, total, masked_softmax(total, V))
+    return Parts(base, none, none, none, none, more, total, masked_softmax(total, V))

@@ -84,6 +84,7 @@ static void layout(const Args *a, Work *w, Scratch *s, int backward) {
   } else if (a->search == SEMANTIC || a->search == SCORES) {
     size_t t = top_width(&a->see);
     GET(top.raw, t * VL); GET(top.rank, t * VL); GET(top.row, t * VL);
+    w->top.bias = NULL;
     GET(top.key, t + VL); GET(top.hit, t + VL);
   }
   w->head = take(s, heads * sizeof(Head) / 4);

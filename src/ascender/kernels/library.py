@@ -39,18 +39,18 @@ class Visible(c.Structure):
     @staticmethod
     def of(
         p: Tensor, j: Tensor, mask: Tensor | None, causal: bool, window: int, n_global: int,
-        cross: bool,
+        cross: bool, beyond: int = -1,
     ) -> Visible:  # fmt: skip
         """p, j: int32 positions; mask: bool (b, h, n, M), each of b, h, n full or 1."""
         strides = (0,) * 3 if mask is None else outer_strides(mask)
         at = None if mask is None else mask.data_ptr()
         return Visible(
-            p.numel(), j.numel(), causal, window, n_global, cross, p.data_ptr(), j.data_ptr(), at,
-            *strides,
+            p.numel(), j.numel(), causal, window, n_global, cross, beyond, p.data_ptr(),
+            j.data_ptr(), at, *strides,
         )  # fmt: skip
 
     _fields_ = [
-        *((name, c.c_int) for name in ("N", "M", "causal", "window", "n_global", "cross")),
+        *((n, c.c_int) for n in ("N", "M", "causal", "window", "n_global", "cross", "beyond")),
         ("p", c.c_void_p),
         ("j", c.c_void_p),
         ("mask", c.c_void_p),
@@ -108,6 +108,7 @@ class Top(c.Structure):
         ("y", View),
         ("sizes", c.c_void_p),
         ("idx", c.c_void_p),
+        ("bias", c.c_void_p),
     ]
 
 

@@ -233,9 +233,11 @@ def one_token(
 
 def top_lists(
     x: Tensor, y: Tensor, p: Tensor, j: Tensor, mask: Tensor | None, sizes: Sequence[int],
-    bounded: bool, causal: bool, window: int, n_global: int, cross: bool,
+    bounded: bool, causal: bool, window: int, n_global: int, cross: bool, beyond: int,
+    bias: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """The sizes[h] keys of P(i) with the largest x_i·y_j, as (B, heads, N, K) lists, −1 = none."""
+    """The sizes[h] keys of P(i) with the largest x_i·y_j, as (B, heads, N, K) lists, −1 = none.
+    `bias`: added by distance."""
     heads, (B, _, N, w), M = len(sizes), x.shape, y.shape[2]
     x, y = (t if t.stride(-1) == 1 else t.contiguous() for t in (x, y))
     x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
@@ -243,8 +245,9 @@ def top_lists(
     index = torch.empty(B, heads, N, K, dtype=torch.int64)
     each = (c.c_int * heads)(*(min(n, M) for n in sizes))
     top = Top(
-        B, heads, w, K, bounded, Visible.of(p, j, mask, causal, window, n_global, cross),
+        B, heads, w, K, bounded, Visible.of(p, j, mask, causal, window, n_global, cross, beyond),
         View.of(x), View.of(y), c.addressof(each), index.data_ptr(),
+        None if bias is None else bias.data_ptr(),
     )  # fmt: skip
     run(functions().asc_top, top, functions().asc_top_tasks(c.addressof(top)))
     return index

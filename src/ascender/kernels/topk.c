@@ -8,6 +8,7 @@ typedef struct {
   View x, y;
   const int *sizes; /* (heads) */
   int64_t *idx;     /* (B, heads, N, K), -1 = none */
+  const float *bias; /* added to the products by distance, or NULL */
 } Top;
 
 int asc_top_tasks(const Top *a) {
@@ -24,7 +25,7 @@ static int top_task(const Top *a, int task) {
   if (!c.at) return 0;
   float *y = take(&c, m * w), *x = take(&c, rows * w), *xt = take(&c, VL * w);
   TopScratch t = {take(&c, n * VL), take(&c, n * VL), take(&c, n * VL), take(&c, n + VL),
-                  take(&c, n + VL)};
+                  take(&c, n + VL), a->bias};
   int *idx = take(&c, VL * K);
   View keys = a->y, queries = a->x;
   keys.p += b * keys.b + h * keys.h;

@@ -1,13 +1,14 @@
 /* Which keys a query sees (core/visibility.py), and the k largest scores of a row.
 
    Positions are p (queries) and j (keys, ascending). causal: j <= p. window: |p - j| <= window, or
-   j < n_global, or p < n_global. mask: bytes, (b, h, n) strides, 0 where a row has one for all. */
+   j < n_global, or p < n_global. beyond (top-k only): |p - j| > beyond and j >= n_global. mask:
+   bytes, (b, h, n) strides, 0 where a row has one for all. */
 #ifndef ASC_VISIBLE_H
 #define ASC_VISIBLE_H
 #include "vectors.h"
 
 typedef struct {
-  int N, M, causal, window, n_global, cross; /* window: -1 where there is none */
+  int N, M, causal, window, n_global, cross, beyond; /* window, beyond: -1 where there is none */
   const int *p, *j;
   const unsigned char *mask;
   long mask_b, mask_h, mask_n;
@@ -63,7 +64,7 @@ static int own_key(const Visible *s, int i) {
 static void reach(const Visible *s, int i, int n, int *from, int *to) {
   int first = s->p[i], last = s->p[i + n - 1];
   *from = 0;
-  *to = s->causal ? upto(s, last) : s->M;
+  *to = s->causal ? upto(s, s->beyond < 0 ? last : last - s->beyond - 1) : s->M;
   if (s->window < 0 || first < s->n_global) return;
   *from = upto(s, first - s->window - 1);
   int end = upto(s, last + s->window);
@@ -178,7 +179,18 @@ static float kth_of(float *x, int n, int k) {
 
 #define TIE 1e-6f /* core/neighbours.py: among equals the most recent */
 #define OLD 4096
-typedef struct { float *raw, *rank, *row; int *key, *hit; } TopScratch; /* (n, VL) twice, (VL, n), n + VL twice */
+typedef struct {
+  float *raw, *rank, *row; /* (n, VL) twice, (VL, n) */
+  int *key, *hit;          /* n + VL twice */
+  const float *bias;       /* by distance p - j = -MAX_DISTANCE ... MAX_DISTANCE, or NULL */
+} TopScratch;
+#define MAX_DISTANCE 1024 /* core/affinity.py */
+INLINE vf with_bias(vf x, vi far, const float *bias) {
+  vi low = far > seti(-MAX_DISTANCE), d = (low & far) | (~low & seti(-MAX_DISTANCE));
+  vi high = d < seti(MAX_DISTANCE);
+  d = (high & d) | (~high & seti(MAX_DISTANCE));
+  return x + gather(bias, d + MAX_DISTANCE);
+}
 
 /* x_i.y_j of a block for the keys that its rows may see: t->raw (n, VL), which keys: t->key */
 static int top_products(const Visible *s, int i0, int rows, const float *xt, const float *y, int w,
@@ -210,7 +222,7 @@ static float *top_ranks(const Visible *s, int b, int h, int i0, int rows, int n,
   const unsigned char *mask = s->mask ? s->mask + b * s->mask_b + h * s->mask_h : NULL;
   vi p, row = LANE < seti(rows);
   for (int r = 0; r < VL; r++) p[r] = s->p[i0 + (r < rows ? r : 0)];
-  if (!mask && s->window < 0 && !s->causal) { /* only itself, and keys past the end */
+  if (!mask && s->window < 0 && !s->causal && s->beyond < 0 && !t->bias) { /* only itself, and keys past the end */
     for (int r = 0; r < rows && !s->cross; r++) {
       int own = own_key(s, i0 + r);
       if (own >= 0) t->raw[(long)own * VL + r] = -INFINITY;
@@ -218,7 +230,7 @@ static float *top_ranks(const Visible *s, int b, int h, int i0, int rows, int n,
     for (int m = s->M * VL; m < n * VL; m++) t->raw[m] = -INFINITY;
     return t->raw;
   }
-  if (!mask && s->window < 0) {
+  if (!mask && s->window < 0 && s->beyond < 0 && !t->bias) {
     for (int m = 0; m < n; m++) {
       vf x = L(t->raw + m * VL);
       int real = t->key[m] < s->M;
@@ -236,8 +248,11 @@ static float *top_ranks(const Visible *s, int b, int h, int i0, int rows, int n,
     if (key >= s->M || (mask && s->mask_n == 0 && !mask[key])) seen = seti(0);
     else {
       vi far = p - s->j[key];
+      if (t->bias) x = with_bias(x, far, t->bias);
       if (s->causal) seen &= far >= seti(0), x = aged(x, far, bounded);
       if (!s->cross) seen &= far != seti(0);
+      if (s->beyond >= 0)
+        seen &= ((far > seti(s->beyond)) | (far < seti(-s->beyond))) & seti(-(s->j[key] >= s->n_global));
       if (s->window >= 0 && s->j[key] >= s->n_global)
         seen &= ((far <= seti(s->window)) & (far >= seti(-s->window))) | (p < seti(s->n_global));
       if (mask && s->mask_n)

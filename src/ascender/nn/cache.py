@@ -149,12 +149,16 @@ class KVCache:
 
 
 class Cache(KVCache):
-    """The cache of AscenderAttention: keys and their lengths, values, z and unit h."""
+    """The cache of AscenderAttention: keys and their lengths, values, z and h. `unit_h`: h at
+    length 1, else as it is."""
 
     BY_COLUMN = frozenset({"z", "h"})
 
-    def __init__(self, window: int | None = None, n_global: int = 0) -> None:
+    def __init__(
+        self, window: int | None = None, n_global: int = 0, *, unit_h: bool = True
+    ) -> None:
         super().__init__(window, n_global)
+        self.unit_h = unit_h
         self._origin: Tensor | None = None
         self._rules: tuple[tuple[Any, ...], Rules] | None = None
 
@@ -177,7 +181,8 @@ class Cache(KVCache):
         z = bounded(z.to(acc))
         if self._origin is None:
             self._origin = self._first(z.detach(), mask)
-        new = {"k": k, "v": v, "z": lift(z - self._origin), "h": unit(h.to(acc))}
+        h = h.to(acc)
+        new = {"k": k, "v": v, "z": lift(z - self._origin), "h": unit(h) if self.unit_h else h}
         if bare is not None:
             new["bare"] = bare
         if key_norm is None:
@@ -214,7 +219,7 @@ class Cache(KVCache):
         keys = (k if bare is None else bare).numpy()[:, :, 0]
         room["k"][:], room["v"][:] = k.numpy()[:, :, 0], v.numpy()[:, :, 0]
         room["z"][..., :-1], room["z"][..., -1] = at, np.add.reduce(at * at, -1)
-        np.divide(new, length(new), out=room["h"])
+        np.divide(new, length(new) if self.unit_h else 1, out=room["h"])
         if "bare" in room:
             room["bare"][:] = keys
         if "scale" in room:
@@ -241,9 +246,10 @@ class Cache(KVCache):
         """n queries at the newest tokens against everything held."""
         assert self._origin is not None
         acc = accum_dtype(q.dtype)
-        own = bounded(z_q.to(acc)) - self._origin, unit(h_q.to(acc))
+        z_q, h_q = bounded(z_q.to(acc)) - self._origin, h_q.to(acc)
+        h_q = unit(h_q) if self.unit_h else h_q
         vis = self.visibility(q.shape[2])
-        return self._flock(q, *own, self.held, rules, vis, key_norm, normalizer, **options)
+        return self._flock(q, z_q, h_q, self.held, rules, vis, key_norm, normalizer, **options)
 
     def newest(
         self,
@@ -251,12 +257,13 @@ class Cache(KVCache):
         *,
         rules: Rules,
         vis: Visibility,
+        h_q: Float[Tensor, "B A n a"] | None = None,
         key_norm: float | Tensor | None = None,
         normalizer: Normalizer | None = None,
         **options: Any,
     ) -> Flock:
         """The newest n tokens themselves as queries. What a window hides from all of them is left
-        out; one token then sees all that is left."""
+        out; one token then sees all that is left. `h_q`: where it is not that of the keys."""
         n, seen = q.shape[2], self.held
         indexed = ("other", "pair_values")  # like index lists, these count from the first key
         cuts = all(options.get(name) is None for name in indexed)
@@ -265,6 +272,7 @@ class Cache(KVCache):
             seen = min(seen, vis.window + n)
             vis = replace(vis, j=vis.j[-seen:], window=None if n == 1 else vis.window)
         z, h = (self._buffers[name].narrow(2, self.held - n, n) for name in ("z", "h"))
+        h = h if h_q is None else h_q.to(h.dtype)
         return self._flock(q, z[..., :-1], h, seen, rules, vis, key_norm, normalizer, **options)
 
     def _flock(
@@ -275,7 +283,9 @@ class Cache(KVCache):
         start = self.held - seen
         held = {name: t.narrow(2, start, seen) for name, t in self._buffers.items()}
         z_q_k = z, held["z"][..., :-1]
-        derived = {"z": z_q_k, "z_lifted": held["z"], "h_unit": (h, held["h"])}
+        derived = {"z": z_q_k, "z_lifted": held["z"]}
+        if self.unit_h:
+            derived["h_unit"] = h, held["h"]
         if key_norm is None:
             derived["key_scale"] = held["scale"]
         return make_flock(

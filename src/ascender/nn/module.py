@@ -13,12 +13,15 @@ from torch import Tensor, nn
 
 from ascender.common.validate import check_flag
 from ascender.core.attention import attend, find_neighbours
-from ascender.core.checks import check_neighbours
+from ascender.core.checks import check_neighbours, check_window
 from ascender.core.choose_backend import BACKENDS, check_backend
 from ascender.core.combine import Parts, repeat_kv
 from ascender.core.flock import Flock, make_flock
 from ascender.core.geometry import unit
 from ascender.core.losses import Source
+from ascender.core.rules import by_head
+from ascender.core.scope import FlockScope
+from ascender.core.visibility import Visibility
 from ascender.nn.cache import Cache
 from ascender.nn.call import Call
 from ascender.nn.nonfinite import nonfinite_tokens
@@ -44,6 +47,8 @@ class AscenderAttention(Attention, RuleParameters, Source):
 
     heads       query heads; kv_heads ≤ heads groups keys and values
     qk_norm     queries and keys of one learned length a head: alignment then costs no width
+    window      in flock scope: how many keys on each side are in the flock (n_global: how many
+                leading ones), not a limit of what is visible
     options     of the rules: d_z, d_a, k, geometry, numbers, … (rule_parameters.RuleOptions); of
                 every attention: position, normalizer, window, dropout, … (slot.Attention)
     """
@@ -51,18 +56,29 @@ class AscenderAttention(Attention, RuleParameters, Source):
     name = "ascender"
     windows = True
     of_context = ("k", "v", "z_k", "h_k")
+    visible_phase = False  # set by a schedule: attend to everything visible for now
 
     def __init__(self, dim: int, heads: int, *, qk_norm: bool = False, **options: Any) -> None:
         of_rules = {name: options.pop(name) for name in OPTIONS if name in options}
+        near = {}
+        if of_rules.get("scope", self.scope) == "flock":  # members of the flock, not limits
+            near = {name: options.pop(name) for name in ("window", "n_global") if name in options}
         super().__init__(dim, heads, **options)
         check_backend(self.backend)
         check_flag("qk_norm", qk_norm)
         self.set_options(heads, of_rules)
+        self.flock_window, self.flock_globals = near.get("window") or 0, near.get("n_global", 0)
+        check_window(self.flock_window, self.flock_globals)
         self.qk_norm = qk_norm
         self.U, self.P = self.make_maps(dim, heads)
-        self.U_context = self.P_context = None
+        self.U_context = self.P_context = self.P_k = self.distance_bias = None
+        if self.affinity == "query-key":
+            self.P_k = self.make_affinity_map(self.source)
         if self.source != dim:  # keys of another width have maps of their own
-            self.U_context, self.P_context = self.make_maps(self.source, heads)
+            self.U_context, P_context = self.make_maps(self.source, heads)
+            self.P_context = P_context if self.P_k is None else None
+        if self.affinity_bias:
+            self.distance_bias = nn.Parameter(torch.empty(self.affinity_bias))
         if qk_norm:
             self.log_gain = nn.Parameter(torch.empty(heads))
         self.make_numbers(heads)
@@ -73,6 +89,8 @@ class AscenderAttention(Attention, RuleParameters, Source):
         self.reset_numbers()
         if self.qk_norm:
             nn.init.constant_(self.log_gain, 0.5 * math.log(self.head_dim))
+        if self.distance_bias is not None:
+            nn.init.zeros_(self.distance_bias)
         for U in (self.U, self.U_context):
             if U is not None:
                 reset_coordinates(U, self.d_z)
@@ -81,28 +99,48 @@ class AscenderAttention(Attention, RuleParameters, Source):
         self, x: Float[Tensor, "B N dim"], context: Float[Tensor, "B M source"] | None = None
     ) -> dict[str, Any]:
         """q, k, v, z_q, h_q, z_k, h_k (and key_norm) by head."""
-        maps = (self.W_Q, self.W_K, self.W_V, self.U, self.P)
+        maps = [self.W_Q, self.W_K, self.W_V, self.U, self.P]
+        if self.P_k is not None:
+            maps.append(self.P_k)
         many = x.shape[0] * x.shape[1] >= self.dim  # tokens: copying the weights costs less
         if context is None and many and all(map(is_plain, maps)):  # one product instead of five
             y = F.linear(x, torch.cat([m.weight for m in maps]))
-            q, k, v, z, h = y.split([m.out_features for m in maps], -1)
+            q, k, v, z, *h = y.split([m.out_features for m in maps], -1)
             streams: dict[str, Any] = {"q": q, "k": k, "v": v}
             streams = {name: self._split(t) for name, t in streams.items()}
         else:
-            streams, z, h = super().project(x, context), self.U(x), self.P(x)
-        z, h = self._split(z, self.d_z), self._split(h, self.d_a)
-        streams.update(z_q=z, h_q=h, z_k=z, h_k=h)
+            streams, z, h = super().project(x, context), self.U(x), [self.P(x)]
+            if self.P_k is not None:
+                h.append(self.P_k(x if context is None else context))
+            elif context is not None:
+                h.append((self.P_context or self.P)(context))
+        z = z_k = self._split(z, self.d_z)
         if context is not None:
-            streams["z_k"] = self._split((self.U_context or self.U)(context), self.d_z)
-            streams["h_k"] = self._split((self.P_context or self.P)(context), self.d_a)
+            z_k = self._split((self.U_context or self.U)(context), self.d_z)
+        h_q, *h_k = (self._affinity_heads(t) for t in h)
+        streams.update(z_q=z, z_k=z_k, h_q=h_q, h_k=h_k[0] if h_k else h_q)
         if self.qk_norm:  # base score = gain · cos(q, k); all keys have length 1
             gain = (self.log_gain + 0.5 * math.log(self.head_dim)).exp().view(-1, 1, 1)
             streams.update(q=unit(streams["q"], gain), k=unit(streams["k"]), key_norm=1.0)
         return streams
 
+    def _affinity_heads(self, h: Float[Tensor, "B N w"]) -> Float[Tensor, "B A N a"]:
+        """h by head: one, or as many as queries have."""
+        h = self._split(h, self.d_a)
+        return h if h.shape[1] == 1 else repeat_kv(h, self.heads)
+
+    @property
+    def flock_only(self) -> bool:
+        """Whether queries attend to their flock now; `visible_phase` (a schedule) puts it off."""
+        return self.scope == "flock" and not self.visible_phase
+
     def new_cache(self) -> Cache:
-        """An empty cache for decoding: bounded where there is a window."""
-        return Cache(window=self.window, n_global=self.n_global)
+        """An empty cache for decoding: bounded where there is a window, and in flock scope where
+        there are no far keys."""
+        unit_h = self.affinity == "tied" and not self.affinity_term  # else g needs its length
+        if self.scope == "flock" and max(by_head("far", self.far)) == 0:
+            return Cache(self.flock_window, self.flock_globals, unit_h=unit_h)
+        return Cache(window=self.window, n_global=self.n_global, unit_h=unit_h)
 
     def read_cache(self, call: Call, mask: Bool[Tensor, "B n"] | None) -> Call:
         cache, first, n = call.cache, len(call.cache) == 0, call.q.shape[2]
@@ -118,13 +156,17 @@ class AscenderAttention(Attention, RuleParameters, Source):
         near = self.neighbours if call.neighbours is None else call.neighbours
         options: dict[str, Any] = dict(
             vis=call.vis, other=call.other, normalizer=self.normalizer,
-            key_norm=call.more.get("key_norm"),
+            key_norm=call.more.get("key_norm"), affinity=self.affinity,
+            affinity_term=self.affinity_term, affinity_bias=self.distance_bias,
         )  # fmt: skip
+        if self.flock_only:
+            options["scope"] = self._flock_scope(call.vis)
         if "values" in ways(type(call.position)):
             options["pair_values"] = call.pair_values
         if call.cache is not None:
             rules = call.cache.cached_rules(self.version, self.rules)
-            return call.cache.newest(call.q, rules=rules, neighbours=near, **options)
+            h_q = None if self.affinity == "tied" else call.more["h_q"]
+            return call.cache.newest(call.q, h_q=h_q, rules=rules, neighbours=near, **options)
         B, H, N = call.q.shape[:3]
         k, v = repeat_kv(call.k, H), repeat_kv(call.v, H)
         bare = None if call.bare is None else repeat_kv(call.bare, H)
@@ -133,6 +175,15 @@ class AscenderAttention(Attention, RuleParameters, Source):
             call.q, k, v, *geometry, rules=self.rules(), bare=bare, dropout=call.dropout,
             neighbours=check_neighbours(near, B, H, N), **options,
         )  # fmt: skip
+
+    def _flock_scope(self, vis: Visibility) -> FlockScope:
+        if not vis.cross:
+            return FlockScope(vis, self.flock_window, self.flock_globals)
+        if min(by_head("far", self.far)) == 0:
+            raise ValueError(
+                "far = 0 in cross-attention: every flock would be empty; expected far ≥ 1"
+            )
+        return FlockScope(vis)
 
     def attend_heads(self, call: Call) -> Float[Tensor, "B H N e"]:
         return self._attend(call, call.backend)
@@ -144,8 +195,9 @@ class AscenderAttention(Attention, RuleParameters, Source):
         """With losses inside `collect`; rows decoded from a cache have none."""
         flock = self.flock(call)
         if call.cache is not None and not return_parts:  # a bounded cache has gaps: any layout
-            able = backend != "dense" and BACKENDS["decode"].refuses(flock) is None
-            return attend(flock, "decode" if able else "dense")
+            name = "decode" if flock.scope is None else "flock"
+            able = backend != "dense" and BACKENDS[name].refuses(flock) is None
+            return attend(flock, name if able else "dense")
         if call.cache is not None or not self.asked():
             return attend(flock, backend, return_parts)
         *found, losses = attend(flock, backend, return_parts, return_losses=True)
@@ -169,4 +221,8 @@ class AscenderAttention(Attention, RuleParameters, Source):
         return near if start == 0 else torch.where(near < 0, near, near + start)
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, k={self.k}, geometry={self.geometry!r}"
+        shown = f"{super().extra_repr()}, k={self.k}, geometry={self.geometry!r}"
+        if self.scope == "visible":
+            return shown
+        near = f"window={self.flock_window}, n_global={self.flock_globals}"
+        return f"{shown}, scope='flock', far={self.far}, {near}"

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ascender.common.validate import check_flag, check_int, check_number
-from ascender.core.checks import check_neighbours
+from ascender.common.validate import check_choice, check_flag, check_int, check_number
+from ascender.core.checks import check_affinity, check_neighbours
 from ascender.core.rules import LEARNED, NOT_LEARNED, RULES, Rules
+from ascender.core.scope import SCOPES
 
 PER_HEAD = ("per_head", "shared")
 ROLES = (*RULES, "all", "none")
@@ -39,6 +40,15 @@ class RuleOptions:
     gates             False: γ = ½ (its largest, at α = 0) and η = 1 for every token; α and κ are
                       not learned
     omega, tau        where ω and the kernel widths τ_sep, τ_coh start
+    scope             a query attends to everything "visible", or to its "flock" only: itself,
+                      `window` and `n_global`, and the `far` other keys of highest affinity
+    far               how many far keys: one number, or one a head
+    affinity          what ranks keys: "tied" (the cosine of h = x P) or "query-key" (g, from x P
+                      and x P_k). None: tied in visible scope, query-key in flock scope
+    affinity_term     whether ω_aff · g is a term of the score. None: in flock scope
+    affinity_bias     buckets of a learned bias of g by distance, 0 for none
+    affinity_heads    how many P: 1, one a KV head or one a head. None: 1 in flock scope (one list a
+                      layer), in visible scope as `geometry` says
     """
 
     d_z: int = 16
@@ -54,6 +64,12 @@ class RuleOptions:
     gates: bool = True
     omega: float = 0.1
     tau: float = 1.0
+    scope: str = "visible"
+    far: int | Sequence[int] = Rules.far  # type: ignore[assignment]
+    affinity: str | None = None
+    affinity_term: bool | None = None
+    affinity_bias: int = 0
+    affinity_heads: int | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """The signature of a subclass' constructor shows the options and its own defaults."""
@@ -89,11 +105,33 @@ class RuleOptions:
             check_neighbours(self.neighbours, 1, heads, 1)
         check_number("omega", self.omega, "a number, where every head's ω starts")
         check_number("tau", self.tau, "a number > 0", math.ulp(0.0))
-        if isinstance(self.k, Iterable) and not isinstance(self.k, str):
-            self.k = tuple(self.k)
+        for name in ("k", "far"):
+            size = getattr(self, name)
+            if isinstance(size, Iterable) and not isinstance(size, str):
+                setattr(self, name, tuple(size))
+        self._set_affinity(heads)
         if self.roles is not None:
             check_roles(self.roles, heads)
             self.roles = tuple(self.roles)
+
+    def _set_affinity(self, heads: int) -> None:
+        """Scope and affinity: what is None is as the scope says."""
+        check_choice("scope", self.scope, SCOPES)
+        flock = self.scope == "flock"
+        if self.affinity is None:
+            self.affinity = "query-key" if flock else "tied"
+        if self.affinity_term is None:
+            self.affinity_term = flock
+        check_int("affinity_bias", self.affinity_bias, 0)
+        bias = torch.empty(self.affinity_bias) if self.affinity_bias else None
+        check_affinity(self.affinity, self.affinity_term, bias)
+        if self.affinity_heads is None:
+            self.affinity_heads = 1 if flock or self.geometry == "shared" else heads
+        check_int("affinity_heads", self.affinity_heads, 1)
+        if heads % self.affinity_heads:
+            raise ValueError(
+                f"affinity_heads = {self.affinity_heads}; expected a divisor of heads = {heads}"
+            )
 
 
 OPTIONS: dict[str, Any] = dict(RuleOptions.__annotations__)
@@ -111,7 +149,12 @@ class RuleParameters(RuleOptions):
         """(U, P): the maps from tokens of a width to z and h."""
         spaces = 1 if self.geometry == "shared" else heads
         U = nn.Linear(source, spaces * self.d_z, bias=False)
-        return U, nn.Linear(source, spaces * self.d_a, bias=False)
+        return U, self.make_affinity_map(source)
+
+    def make_affinity_map(self, source: int) -> nn.Linear:
+        """P, or P_k: the map from tokens of a width to h."""
+        assert self.affinity_heads is not None
+        return nn.Linear(source, self.affinity_heads * self.d_a, bias=False)
 
     def make_numbers(self, heads: int) -> None:
         """The learned numbers, at their start."""
@@ -129,7 +172,8 @@ class RuleParameters(RuleOptions):
     def _learned(self) -> Iterator[tuple[str, str]]:
         """(name in Rules, name of the parameter) of every number that is learned."""
         for name, how in LEARNED.items():
-            if self.gates or not how.get("gate"):
+            off = "of" in how and not getattr(self, how["of"])
+            if not off and (self.gates or not how.get("gate")):
                 yield name, f"log_{name}" if how["learned_as"] == "log" else name
 
     def reset_numbers(self) -> None:

@@ -35,6 +35,7 @@ class Backend(ABC):
     name: ClassVar[str]
     provides: ClassVar[tuple[Need, ...]] = ("columns",)
     gives_stats: ClassVar[bool] = False
+    lists: ClassVar[bool] = False  # flock scope by index lists, without a mask of N×M
     traceable: ClassVar[bool] = False
 
     @abstractmethod
@@ -63,6 +64,8 @@ def needs(flock: Flock) -> Iterator[tuple[Need, str]]:
     if rules.separation_scope == "all" and rules.active("sep"):
         why = "separation_scope = 'all' needs an N×M matrix of penalties; expected 'neighbours'"
         yield "weights", why
+    if flock.scope is not None:
+        yield "matrix", "flock scope is a mask that differs by query; expected scope='visible'"
     if isinstance(other, Tensor) and not folds(other):
         shape = tuple(other.shape)
         why = (

@@ -161,7 +161,7 @@ class _Rows:
     @lazy
     def lists(self) -> Int[Tensor, "B H N K"]:
         """N_k(i)."""
-        if self.flock.neighbours == "semantic":
+        if self.flock.by_cosine:
             ranked = self.cosines.detach()
             if self.vis.causal:
                 age = nb.penalty(self.vis.p[:, None] - self.vis.j, ranked.dtype)
@@ -175,7 +175,7 @@ class _Rows:
     def full(self) -> bool:
         """Whether there are enough flockmates for every list, and no need to look."""
         sizes = self.r.sizes()
-        semantic = self.flock.neighbours == "semantic"
+        semantic = self.flock.by_cosine
         return semantic and self.visible is None and len(sizes) == 1 and sizes[0] < self.vis.M
 
     @lazy
@@ -260,7 +260,7 @@ class _Rows:
         """The k penalties of each row."""
         r = self.r
         rho, w = self.crowd()
-        if self.flock.neighbours == "semantic":
+        if self.flock.by_cosine:
             a = self.at(self.cosines)
         else:
             h_q, h_k = self.flock.h_unit

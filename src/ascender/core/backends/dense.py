@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ascender.core import neighbours as nb
+from ascender.core.affinity import at_distance
 from ascender.core.backends.base import Backend
 from ascender.core.combine import Parts, RowStats, slope, standardise
 from ascender.core.flock import Flock
@@ -25,6 +26,7 @@ def dense(
     """(A v, every term of every score, what the losses need where `stats` asks for it)."""
     flock, nonfinite = flock.without_nonfinite()
     nonfinite = nonfinite[..., None]
+    flock = flock.narrowed()
     r, V = flock.rules, flock.vis.visible
     near = nb.as_mask(flock.members, flock.vis.M)
     z_q, z_k = flock.z
@@ -39,6 +41,7 @@ def dense(
         "align": align,
         "sep": sep,
         "coh": coh,
+        "aff": _affinity(flock, base) if flock.affinity_term else torch.zeros_like(base),
         "other": torch.zeros_like(base) if flock.other is None else _other(flock, base),
     }
     tau_score = r.at("tau_score", base)
@@ -125,6 +128,16 @@ def _cohesion(flock: Flock, near: Tensor, d2: Tensor) -> tuple[Tensor, dict[str,
     gate = cohesion.gate(c, spread, r.at("alpha_coh", d2)) * around.any(-1, keepdim=True)
     term = _add(flock, "coh", gate, -squared_distance(c, z_k) / tau)
     return term, {"c": c, "gate_coh": gate}
+
+
+def _affinity(flock: Flock, base: Tensor) -> Float[Tensor, "B H N M"]:
+    """ω_aff g_ij."""
+    x, y = flock.affinity_factors
+    g = x @ y.mT
+    if flock.affinity_by_distance is not None:
+        g = g + at_distance(flock.affinity_by_distance, flock.vis.p[:, None] - flock.vis.j)
+    term = flock.rules.at("omega_aff", base) * g
+    return term.expand_as(base).masked_fill(~flock.vis.visible, 0)
 
 
 def _other(flock: Flock, base: Tensor) -> Float[Tensor, "B H N M"]:

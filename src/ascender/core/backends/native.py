@@ -36,6 +36,8 @@ def native(flock: Flock) -> Tensor:
     search = flock.neighbours if r.needs_neighbours else "none"
     if isinstance(search, Tensor):
         lists, search = given(search, vis), "given"
+    elif search == "semantic" and not flock.by_cosine:
+        lists, search = flock.members, "given"
     z_k, h_k = flock.z_k.float(), flock.h_k.float()
     z_q = None if flock.z_q is flock.z_k else flock.z_q.float()
     h_q = None if flock.h_q is flock.h_k else flock.h_q.float()
@@ -79,7 +81,7 @@ def serves_token(flock: Flock) -> bool:
         vis.N == 1 < vis.M
         and vis.mask is None and vis.window is None and not vis.cross
         and not torch.is_grad_enabled() and compiled(flock.q)
-        and flock.neighbours == "semantic"
+        and flock.by_cosine
         and len(sizes) == 1 and sizes[0] < vis.M
         and flock.normalise is None and flock.pair_values is None
         and flock.other is None and r.standardise and r.local_scope == "visible"

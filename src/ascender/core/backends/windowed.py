@@ -146,11 +146,10 @@ class Blocks(Layout):
 
     def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
         """N_k(i), none for the leading rows: those are computed separately."""
-        if isinstance(flock.neighbours, Tensor):
+        if isinstance(flock.neighbours, Tensor) or flock.rank_bias is not None:
             found = flock.members
         else:
-            bounded = flock.neighbours == "semantic"
-            found = self._top_k(*flock.ranked_by, flock.rules.sizes(), bounded)
+            found = self._top_k(*flock.ranked_by, flock.rules.sizes(), flock.by_cosine)
         if not self.leading:
             return found
         none = torch.full_like(found[..., : self.leading, :], -1)

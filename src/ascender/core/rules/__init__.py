@@ -3,7 +3,7 @@ Rules and its term in every backend, the definition (backends/dense.py) first.""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -29,10 +29,12 @@ class Rules:
     ω weighs a rule (learned), λ ∈ [0, 1] is its schedule's coefficient, α the sharpness of its
     gate, τ_sep and τ_coh the kernel widths, δ the similarity above which separation acts, κ the
     crowd at which it acts fully, τ_score the temperature, k the size of a neighbourhood
-    (an int, or one a head).
+    (an int, or one a head). ω_aff weighs the affinity term, `far` is m, the number of far keys in
+    flock scope (an int, or one a head): section 8.
 
     Metadata is of the numbers that modules learn: as they are or as their logarithm, one per head
-    or one per space (a z that heads share), and whether they shape a gate.
+    or one per space (a z that heads share), whether they shape a gate, and the option that they
+    belong to.
     """
 
     omega_align: Number = field(default=0.1, metadata={"learned_as": "value"})
@@ -45,7 +47,9 @@ class Rules:
     delta: Number = field(default=0.2, metadata={"learned_as": "value"})
     kappa: Number = field(default=32.0, metadata={"learned_as": "log", "gate": True})
     tau_score: Number = field(default=1.0, metadata={"learned_as": "log"})
+    omega_aff: Number = field(default=1.0, metadata={"learned_as": "value", "of": "affinity_term"})
     k: int | Sequence[int] | Tensor = 16
+    far: int | Sequence[int] | Tensor = 32
     lam_align: Number = 1.0
     lam_sep: Number = 1.0
     lam_coh: Number = 1.0
@@ -66,9 +70,11 @@ class Rules:
         check_flag("standardise", self.standardise)
         for name in NUMBERS:
             self._check_number(name, getattr(self, name))
-        sizes = self.sizes()
+        sizes, far = self.sizes(), self.sizes("far")
         if not sizes or min(sizes) < 1:
             raise ValueError(f"k = {min(sizes, default=self.k)}; expected at least 1 neighbour")
+        if not far or min(far) < 0:
+            raise ValueError(f"far = {min(far, default=self.far)}; expected at least 0 far keys")
 
     def _check_number(self, name: str, value: Number) -> None:
         if not isinstance(value, int | float | Tensor):
@@ -121,18 +127,9 @@ class Rules:
         local = self.local_scope == "neighbours" and self.active("coh")
         return self.active("align") or self.active("sep") or local
 
-    def sizes(self) -> tuple[int, ...]:
-        """k as a tuple: one entry, or one a head."""
-        if isinstance(self.k, int):
-            return (self.k,)
-        if isinstance(self.k, Tensor):
-            listed = self.k.flatten().tolist()
-        else:
-            one = isinstance(self.k, str) or not isinstance(self.k, Iterable)
-            listed = [self.k] if one else list(self.k)
-        if not all(isinstance(x, int) for x in listed):
-            raise TypeError(f"k = {self.k!r}; expected an int, or one a head")
-        return tuple(listed)
+    def sizes(self, name: str = "k") -> tuple[int, ...]:
+        """k (or far) as a tuple: one entry, or one a head."""
+        return by_head(name, getattr(self, name))
 
     def one_kernel(self) -> bool:
         """Whether separation and cohesion share τ, so that one pass serves both."""
@@ -144,11 +141,23 @@ class Rules:
         return a == b
 
     def check_heads(self, heads: int) -> None:
-        for name in (*NUMBERS, "k"):
+        for name in (*NUMBERS, "k", "far"):
             value = getattr(self, name)
-            n = len(self.sizes()) if name == "k" else value.numel() if _per_head(value) else 1
+            listed = name in ("k", "far")
+            n = len(self.sizes(name)) if listed else value.numel() if _per_head(value) else 1
             if n not in (1, heads):
                 raise ValueError(f"{name} has {n} values; expected 1 or one a head ({heads})")
+
+
+def by_head(name: str, size: int | Sequence[int] | Tensor) -> tuple[int, ...]:
+    """A size as a tuple: one entry, or one a head."""
+    if isinstance(size, Tensor):
+        listed = size.flatten().tolist()
+    else:
+        listed = list(size) if isinstance(size, Sequence) and not isinstance(size, str) else [size]
+    if not all(isinstance(x, int) and not isinstance(x, bool) for x in listed):
+        raise TypeError(f"{name} = {size!r}; expected an int, or one a head")
+    return tuple(listed)
 
 
 def _per_head(value: Number) -> bool:

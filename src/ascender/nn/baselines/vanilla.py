@@ -57,7 +57,7 @@ class Vanilla(Attention):
             out = out + more.to(out.dtype)
         total = total.masked_fill(~V, 0)
         tau = self.normalizer.temperature
-        return out, Parts(base, none, none, none, other, total, weights, tau)
+        return out, Parts(base, none, none, none, none, other, total, weights, tau)
 
 
 def listed(call: Call) -> bool:

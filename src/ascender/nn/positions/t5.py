@@ -3,35 +3,14 @@ by one, far ones in bins that grow with the logarithm, all beyond max_distance t
 
 from __future__ import annotations
 
-import math
-
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from ascender.common.validate import check_int
+from ascender.core.affinity import bucket
 from ascender.core.shapes import KeyPositions, QueryPositions
 from ascender.nn.positions.base import INIT, Position, distance
-
-
-def bucket(
-    r: Int[Tensor, "..."], causal: bool, buckets: int = 32, max_distance: int = 128
-) -> Int[Tensor, "..."]:
-    """The bucket of a distance r = j − p(i).
-
-    Causal: n = max(0, −r) has all the buckets b. Else r ≤ 0 has the first half and r > 0 the
-    second, each with n = |r| and b = buckets/2.
-
-        n                                                    n < b/2
-        b/2 + ⌊ log(2n/b) / log(2 max_distance/b) · b/2 ⌋    above, at most b − 1
-    """
-    b = buckets if causal else buckets // 2
-    n = (-r).clamp_min(0) if causal else r.abs()
-    near = b // 2
-    # float32 and this order of operations: bins of trained models end where this rounds to.
-    far = torch.log(n.clamp_min(1).float() / near) / math.log(max_distance / near) * (b - near)
-    n = torch.where(n < near, n, (near + far.long()).clamp_max(b - 1))
-    return n if causal else n + b * (r > 0)
 
 
 class T5(Position):

@@ -1,0 +1,195 @@
+"""Flock scope by index lists: every query meets the |F(i)| keys of its flock, in O(N·|F|) memory.
+
+What dense writes as (N, M) matrices is (N, L) here, L the longest list: products with the listed
+keys and sums over them (index_lists.py). The far keys are found by exact top-k in blocks
+(neighbours.py); queries that are global themselves attend to all of V(i) and are computed by
+dense, a few rows.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ascender.common.lazy import lazy
+from ascender.core import neighbours as nb
+from ascender.core.affinity import at_distance
+from ascender.core.backends.base import Backend, needs
+from ascender.core.backends.dense import dense
+from ascender.core.backends.index_lists import Lists
+from ascender.core.combine import LowRank, RowStats, slope, standardise, to_4d
+from ascender.core.flock import Flock
+from ascender.core.geometry import kernel, probe
+from ascender.core.rules import alignment, cohesion, separation
+from ascender.core.softmax import masked_softmax
+
+
+def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
+    """out = A v over the flocks."""
+    flock = flock.repeat_kv()
+    scope = flock.scope
+    assert scope is not None
+    if not bool(scope.is_global.any()):
+        return _over_lists(flock)
+    everyone, own = (torch.nonzero(m).flatten() for m in (scope.is_global, ~scope.is_global))
+    out = flock.v.new_zeros(*flock.q.shape[:3], flock.v.shape[-1])
+    out = out.index_copy(2, everyone, dense(flock.rows(everyone))[0])
+    return out if not len(own) else out.index_copy(2, own, _over_lists(flock.rows(own)))
+
+
+def _over_lists(flock: Flock) -> Float[Tensor, "B H N e"]:
+    rows = _ListedRows(flock)
+    r, d = flock.rules, flock.q.shape[-1]
+    total = rows.dot(flock.q.to(rows.dtype) / d**0.5, flock.k.to(rows.dtype))
+    if r.active("align"):
+        total = total + rows.alignment()
+    if r.active("sep"):
+        total = total + rows.separation()
+    if r.active("coh"):
+        total = total + rows.cohesion()
+    if flock.affinity_term:
+        total = total + r.at("omega_aff", total) * rows.affinity
+    if flock.other is not None:
+        total = total + rows.other()
+    total = total / r.at("tau_score", total)
+    weights = (masked_softmax if flock.normalise is None else flock.normalise)(total, rows.valid)
+    if flock.dropout:
+        weights = F.dropout(weights, flock.dropout)
+    return rows.bag(weights, flock.v.to(rows.dtype)).to(flock.v.dtype)
+
+
+class FlockLists(Backend):
+    """Flock scope: index lists instead of masks."""
+
+    name = "flock"
+    provides = ("columns", "matrix", "rows", "weights")
+    lists = True
+
+    def run(
+        self, flock: Flock, stats: bool = False
+    ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
+        return flock_attention(flock), None
+
+    def refuses(self, flock: Flock) -> str | None:
+        if flock.scope is None:
+            return "scope is 'visible'; expected scope='flock'"
+        if flock.pair_values is not None:
+            return next(why for need, why in needs(flock) if "values of pairs" in why)
+        return super().refuses(flock)
+
+
+class _ListedRows:
+    """The terms of the scores over the lists of F(i), (B, H, N, L) each."""
+
+    def __init__(self, flock: Flock) -> None:
+        assert flock.scope is not None
+        self.flock, self.r, self.vis, self.dtype = flock, flock.rules, flock.vis, flock.accum_dtype
+        index = flock.scope.lists(flock.far)
+        if index.shape[-1] > self.vis.M:  # a key is in a list once, so the rest is −1
+            index = index.sort(-1, descending=True).values[..., : self.vis.M]
+        B, H = flock.q.shape[:2]
+        self.index: Int[Tensor, "B #H N L"] = index.expand(B, -1, -1, -1)
+        self.lists = Lists(self.index, H, self.vis.M)
+        self.valid: Bool[Tensor, "B #H N L"] = self.index >= 0
+        self.mates = self.valid if self.vis.cross else self.valid & (self.distance != 0)
+        self.z_q, self.z_k = flock.z
+
+    def dot(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N L"]:
+        return self.lists.dot(x, y)
+
+    def bag(self, p: Tensor, y: Tensor) -> Float[Tensor, "B H N w"]:
+        return self.lists.bag(p.expand(self.lists.shape), y)
+
+    @lazy
+    def affinity(self) -> Float[Tensor, "B H N L"]:
+        """g_ij."""
+        g = self.dot(*self.flock.affinity_factors)
+        table = self.flock.affinity_by_distance
+        if table is None:
+            return g
+        return (g + at_distance(table, self.distance)).masked_fill(~self.valid, 0)
+
+    @lazy
+    def distance(self) -> Int[Tensor, "B #H N L"]:
+        """p(i) − j."""
+        return self.vis.p.view(-1, 1) - self.vis.j[self.index.clamp_min(0)]
+
+    @lazy
+    def cosine(self) -> Float[Tensor, "B H N L"]:
+        """a_ij."""
+        return self.dot(*self.flock.h_unit)
+
+    @lazy
+    def near(self) -> Bool[Tensor, "B #H N L"]:
+        """Which of the list are in N_k(i)."""
+        flock = self.flock
+        if isinstance(flock.neighbours, Tensor):
+            given = nb.given(flock.neighbours, self.vis)
+            hit = self.index[..., :, None] == given[..., None, :]
+            return (hit & (given >= 0)[..., None, :]).any(-1)
+        if flock.neighbours == "scores":
+            rank = self.dot(*flock.ranked_by)
+        else:
+            rank = self.cosine if flock.affinity == "tied" else self.affinity
+        rank = rank.detach().clone()
+        if self.vis.causal:
+            age = nb.penalty(self.distance, rank.dtype)
+            rank = nb.prefer_recent(rank, age, flock.by_cosine)
+        rank = rank.masked_fill(~self.mates, -torch.inf)
+        return nb.as_mask(nb.best(rank, self.r.sizes()), rank.shape[-1])
+
+    @lazy
+    def d2(self) -> Float[Tensor, "B H N L"]:
+        """‖z_i − z_j‖²."""
+        zz = self.z_q.square().sum(-1, keepdim=True)
+        return (zz - self.dot(probe(self.z_q), self.flock.z_lifted)).clamp_min(0)
+
+    def add(self, rule: str, gate: Tensor, score: Tensor) -> Float[Tensor, "B H N L"]:
+        """λ ω gate_i r̃_ij (or r_ij), 0 outside the list."""
+        valid, strength = self.valid, self.r.strength(rule, score)
+        score = standardise(score, valid) if self.r.standardise else score.masked_fill(~valid, 0)
+        return slope(strength, gate, None) * score
+
+    def alignment(self) -> Float[Tensor, "B H N L"]:
+        keys = self.flock.key_unit
+        s = self.bag(self.near.to(keys.dtype), keys)
+        count = self.near.sum(-1, keepdim=True).to(keys.dtype)
+        u, gate = alignment.heading(s, count, self.r.at("alpha_align", s))
+        return self.add("align", gate, self.dot(u, keys))
+
+    def separation(self) -> Float[Tensor, "B H N L"]:
+        r = self.r
+        w = kernel(self.d2, r.at("tau_sep", self.d2))
+        crowd = self.near if r.local_scope == "neighbours" else self.mates
+        rho = w.masked_fill(~crowd, 0).sum(-1, keepdim=True)
+        phi = separation.penalty(w, self.cosine, r.at("delta", w))
+        phi = phi.masked_fill(~(self.mates if r.separation_scope == "all" else self.near), 0)
+        return self.add("sep", separation.crowding(rho, r.at("kappa", rho)), -phi)
+
+    def cohesion(self) -> Float[Tensor, "B H N L"]:
+        tau = self.r.at("tau_coh", self.d2)
+        around = self.valid
+        if self.r.local_scope == "neighbours":
+            around = self.near if self.vis.cross else self.near | (self.valid & ~self.mates)
+        w = masked_softmax(-self.d2 / tau**2, around)
+        mean = self.bag(w, self.flock.z_lifted)
+        c = mean[..., :-1]
+        gate = cohesion.gate(c, mean[..., -1:], self.r.at("alpha_coh", c))
+        gate = gate * around.any(-1, keepdim=True)
+        # −‖z_j − c‖² + ‖c‖²: what is constant along the row falls out where it is standardised
+        score = self.dot(probe(c), self.flock.z_lifted)
+        if not self.r.standardise:
+            score = score - c.square().sum(-1, keepdim=True)
+        return self.add("coh", gate, score / tau)
+
+    def other(self) -> Float[Tensor, "B H N L"]:
+        """The additive bias at the listed keys."""
+        other = self.flock.other
+        if isinstance(other, LowRank):
+            return self.dot(to_4d(other.left).to(self.dtype), to_4d(other.right).to(self.dtype))
+        assert other is not None
+        B, H, N, L = self.lists.shape
+        index = self.index.clamp_min(0).expand(B, H, N, L)
+        return to_4d(other).to(self.dtype).expand(B, H, N, -1).gather(-1, index)
