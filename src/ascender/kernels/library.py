@@ -120,7 +120,8 @@ def functions() -> c.CDLL:
         raise RuntimeError(f"no compiled kernels: {kernels().reason}")
     library.asc_saved.argtypes, library.asc_saved.restype = [c.c_void_p], c.c_long
     library.asc_top_tasks.argtypes = [c.c_void_p]
-    for f in (library.asc_forward, library.asc_backward, library.asc_token, library.asc_top):
+    names = ("forward", "backward", "token", "top", "list_forward", "list_backward")
+    for f in (getattr(library, f"asc_{name}") for name in names):
         f.argtypes, f.restype = [c.c_void_p, c.c_int, c.c_int], c.c_int
     return library
 
