@@ -2,3 +2,4 @@
 #include "attention.c"
 #include "token.c"
 #include "topk.c"
+#include "team.c"
