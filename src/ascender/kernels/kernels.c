@@ -3,3 +3,4 @@
 #include "token.c"
 #include "topk.c"
 #include "lists.c"
+#include "team.c"
