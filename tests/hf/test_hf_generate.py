@@ -3,7 +3,6 @@ attention that decodes, in batches, beams and streams."""
 
 import copy
 
-import jaxtyping
 import pytest
 import torch
 import transformers
@@ -29,13 +28,7 @@ DECODERS = {
     "linear": ("linear", {}),
 }
 
-
-@pytest.fixture(autouse=True, scope="module")
-def without_the_checks_of_shapes():
-    """They are on in test_hf_models.py; here they would take most of the time."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+pytestmark = pytest.mark.usefixtures("unchecked_module")
 
 
 def tokens(b=B, n=N, seed=1):

@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import fmean, stdev
 from types import SimpleNamespace
 
-import jaxtyping
 import pytest
 import torch
 from rich.console import Console
@@ -60,11 +59,7 @@ def made(attention="ascender", normalizer="softmax", seed=0, **more):
     return AscenderForCausalLM(config).eval()
 
 
-@pytest.fixture(autouse=True, scope="module")
-def without_the_checks_of_shapes():
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+pytestmark = pytest.mark.usefixtures("unchecked_module")
 
 
 @pytest.fixture(scope="module")
