@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -140,7 +141,7 @@ def functions() -> c.CDLL:
     return library
 
 
-def run(function: Callable[..., int], args: c.Structure, tasks: int) -> None:
+def run(function: Any, args: c.Structure, tasks: int) -> None:
     """All tasks, as many at a time as torch has threads. ctypes releases the interpreter."""
     address, threads = c.addressof(args), min(torch.get_num_threads(), tasks)
     if threads <= 1:
@@ -171,7 +172,7 @@ def _openmp() -> Callable[..., None] | None:
     except (OSError, StopIteration, AttributeError):
         return None
     fork.argtypes, fork.restype = [c.c_void_p, c.c_void_p, c.c_uint, c.c_uint], None
-    return fork  # type: ignore[no-any-return]
+    return fork
 
 
 @lru_cache(1)

@@ -75,6 +75,7 @@ FIGURE_STRINGS: dict[str, Pair] = {
     "axis.align": ("alignment", "정렬"),
     "axis.sep": ("separation", "분리"),
     "axis.coh": ("cohesion", "응집"),
+    "axis.aff": ("affinity", "친화도"),
     "axis.total": ("total", "합계"),
     "axis.weights": ("weights", "가중치"),
     "axis.query": ("query", "쿼리"),
