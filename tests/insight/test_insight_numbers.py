@@ -7,14 +7,15 @@ import torch
 from ascender.core.combine import Parts
 from ascender.core.rules import RULES
 from ascender.core.softmax import masked_softmax
-from ascender.insight import capture, contributions
+from ascender.insight import capture, contributions, muted
+from ascender.insight import model_summary as measuring
 from ascender.insight.contribution import Tally, covariances, rows_of, without
+from ascender.lab.reports.model_insight import ModelInsight, insight_table
 from ascender.nn.module import AscenderAttention
 from support.insight_cases import inputs, model
 
 B, H, N, M = 2, 3, 5, 7
-
-TERMS = ("base", "align", "sep", "coh", "other")
+TERMS = ("base", "align", "sep", "coh", "aff", "other")
 
 
 def made_up(tau=1.0, seed=0):
@@ -31,7 +32,7 @@ def test_covariances_are_the_loops():
     parts, V = made_up()
     rows = V.any(-1)
     rows[1, :, 2] = False
-    wanted = np.zeros((H, 5))
+    wanted = np.zeros((H, 6))
     for b in range(B):
         for h in range(H):
             for i in range(N):
@@ -104,10 +105,10 @@ def test_moved_is_what_muting_moves(normalizer):
     for layer in range(2):
         A = layers[layer].parts.weights
         for r, rule in enumerate(RULES):
-            muted = really_muted(m, x, layer, rule)
+            silent = really_muted(m, x, layer, rule)
             for h in range(3):
                 apart = [
-                    0.5 * sum(abs(float(A[b, h, i, j] - muted[b, h, i, j])) for j in range(11))
+                    0.5 * sum(abs(float(A[b, h, i, j] - silent[b, h, i, j])) for j in range(11))
                     for b, n in enumerate((11, 7)) for i in range(n)
                 ]  # fmt: skip
                 wanted = sum(apart) / len(apart)
@@ -116,6 +117,41 @@ def test_moved_is_what_muting_moves(normalizer):
     np.testing.assert_allclose(found.whole[0], found.moved[0], atol=1e-9)  # nothing before it
     assert np.abs(found.whole[1] - found.moved[1]).max() > 1e-4
     assert found.rows == 18
+
+
+@pytest.mark.parametrize("options", [{"affinity_term": True}, {"scope": "flock", "far": 3}])
+def test_the_affinity_term_is_one_of_them_where_it_is_on(options):
+    m, x = model(options=options), inputs()
+    found = contributions(m, [x], whole=True)
+    assert (found.share.shape, found.moved.shape) == ((2, 3, 6), (2, 3, 4))
+    np.testing.assert_allclose(found.share.sum(-1), 1, atol=1e-12)
+    assert np.abs(found.share[..., 4]).min() > 0
+    _, layers = capture(m, **x)
+    with muted(m, "aff"):
+        _, under = capture(m, **x)
+    assert not under[0].parts.aff.any()
+    assert torch.equal(under[0].visible, layers[0].visible)  # it still ranks
+    apart = (under[0].parts.weights - layers[0].parts.weights).abs().sum(-1) / 2
+    rows = torch.arange(11)[None] < torch.tensor([[11], [7]])
+    wanted = apart.transpose(1, 2)[rows].mean(0)
+    np.testing.assert_allclose(found.moved[0, :, 3], wanted, atol=1e-9)
+    assert wanted.min() > 0
+    assert m.model.layers[0].attention.affinity_term
+    np.testing.assert_allclose(found.whole[0], found.moved[0], atol=1e-9)
+    assert measuring.omegas(m, found.names, 3).keys() == {*RULES, "aff"}
+    one = {"share": found.share, "moved": found.moved, "whole": found.whole, "grouping": []}
+    one["omega"] = measuring.omegas(m, found.names, 3)
+    with_it = ModelInsight("grouping", "flock", (0,), (), (one,))
+    share, moved = (found.share[..., [0, 1, 2, 3, 5]], found.moved[..., :3])
+    plain = ModelInsight(
+        "grouping", "ascender", (0,), (),
+        ({**one, "share": share, "moved": moved, "whole": moved},),
+    )  # fmt: skip
+    table = insight_table("roles", [plain, with_it], "")
+    assert {"share_aff", "moved_aff"} <= {c.name for c in table.columns}
+    assert "moved_aff" not in {c.name for c in insight_table("roles", [plain], "").columns}
+    of = [row[2].value for row in insight_table("contribution", [with_it], "").rows]
+    assert set(of) == {*RULES, "aff"}
 
 
 def test_zero_moves_nothing():

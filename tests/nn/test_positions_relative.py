@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ascender import LowRank, asc_attention
+from ascender.core.affinity import bucket
 from ascender.core.visibility import Visibility
 from ascender.nn.baselines.longformer import window_attention
 from ascender.nn.baselines.vanilla import Vanilla
@@ -18,7 +19,6 @@ from ascender.nn.positions import (
     Shaw,
 )
 from ascender.nn.positions.alibi import slopes
-from ascender.core.affinity import bucket
 from support.position_cases import DIM, NONE, B, D, H, M, N, make, places, randn, tail
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32
 
 RULES = {"align": "#0072B2", "sep": "#D55E00", "coh": "#009E73"}
-TERMS = {"base": "#8a8f98", **RULES, "other": "#CC79A7"}
+TERMS = {"base": "#8a8f98", **RULES, "aff": "#E69F00", "other": "#CC79A7"}
 
 # By the part of a variant's name before "+".
 VARIANTS = {

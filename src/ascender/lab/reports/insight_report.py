@@ -121,7 +121,7 @@ def advice(found: Sequence[ModelInsight], model: str) -> tuple[Pair, Pair]:
     if not first.ruled:
         return _groups(first), _said("no_rules")
     moved = {rule: np.mean([np.array(f["moved"])[..., r] for f in first.found], axis=(0, 2))
-             for r, rule in enumerate(RULES)}  # fmt: skip
+             for r, rule in enumerate(first.rules)}  # fmt: skip
     means = {rule: float(by_layer.mean()) for rule, by_layer in moved.items()}
     loudest = max(means, key=lambda rule: means[rule])
     layer = int(moved[loudest].argmax())
@@ -131,7 +131,7 @@ def advice(found: Sequence[ModelInsight], model: str) -> tuple[Pair, Pair]:
     )  # fmt: skip
     muted = _muted(first)
     seen = joined(seen, muted, same("."))
-    own = np.array(first.found[0]["moved"])[..., RULES.index(loudest)]
+    own = np.array(first.found[0]["moved"])[..., first.rules.index(loudest)]
     at = {"layer": int(own.max(1).argmax()), "head": int(own[own.max(1).argmax()].argmax())}
     do = _said("look", model=model, rule=_name(loudest), **at)
     quiet = [rule for rule in RULES if moved[rule].max() < QUIET]
@@ -148,7 +148,7 @@ def _muted(m: ModelInsight) -> Pair:
         return "", ""
     lost = {
         rule: float(np.mean([f["score"][rule] - f["score"][""] for f in m.found]))
-        for rule in RULES
+        for rule in m.rules
     }  # fmt: skip
     scores = [joined(_name(rule), same(f" {number(x, True)}")) for rule, x in lost.items()]
     return _said("muted", scores=listed(scores))

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ascender.core.rules import RULES
-from ascender.insight.contribution import TERMS
+from ascender.insight.capture import MUTABLE
+from ascender.insight.contribution import rules_in, terms_in
 from ascender.insight.grouping import as_now
 from ascender.insight.roles import Roles, agreement, aligned, layer_agreement, roles_of, vectors
 from ascender.lab.judge import RANGES
@@ -44,9 +44,18 @@ class ModelInsight:
     def ruled(self) -> bool:
         return all("moved" in f for f in self.found)
 
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Those whose moved attention was measured: with "aff" where it is a term."""
+        return rules_in(self.found[0])
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return terms_in(self.found[0])
+
     @cached_property
     def vectors(self) -> list[np.ndarray]:
-        """Of the heads of each seed, (L, H, 8)."""
+        """Of the heads of each seed, (L, H, 8), or 10 with the affinity term."""
         return [vectors(np.array(f["share"]), np.array(f["moved"])) for f in self.found]
 
     @cached_property
@@ -71,7 +80,7 @@ class ModelInsight:
 
     def moved(self, rule: str) -> np.ndarray:
         """Mean attention moved by layer and head."""
-        at = RULES.index(rule)
+        at = MUTABLE.index(rule)
         return self.mean([np.array(f["moved"])[..., at] for f in self.found])
 
     def groups(self) -> dict[tuple[str, int], list[Mapping[str, Any]]]:
@@ -116,9 +125,9 @@ def _named(m: ModelInsight) -> Row:
 
 def _contribution(m: ModelInsight) -> Iterator[Row]:
     """What each rule does, by layer and over all."""
-    for r, rule in enumerate(RULES):
+    for r, rule in enumerate(m.rules):
         omega = [np.array(f["omega"][rule]) for f in m.found]
-        share = [np.array(f["share"])[..., TERMS.index(rule)] for f in m.found]
+        share = [np.array(f["share"])[..., m.terms.index(rule)] for f in m.found]
         moved, whole = ([np.array(f[n])[..., r] for f in m.found] for n in ("moved", "whole"))
         by_seed = {"omega": omega, "share": share, "moved": moved, "whole": whole}
         for layer in [*range(len(share[0])), None]:
@@ -145,7 +154,7 @@ def _roles(m: ModelInsight) -> Iterator[Row]:
     """The roles that heads of all seeds fall into."""
     roles, (L, H) = m.roles, m.vectors[0].shape[:2]
     layer = np.tile(np.repeat(np.arange(L), H), len(m.seeds))
-    columns = (*(f"share_{t}" for t in TERMS), *(f"moved_{r}" for r in RULES))
+    columns = (*(f"share_{t}" for t in m.terms), *(f"moved_{r}" for r in m.rules))
     for k, (name, centre) in enumerate(zip(roles.names, roles.centres, strict=True)):
         mine = roles.which == k
         n, of = int(mine.sum()), Counter(layer[mine].tolist())
