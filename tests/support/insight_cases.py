@@ -9,7 +9,8 @@ def model(omega=0.4, layers=2, k=4, **config):
     torch.manual_seed(0)
     config = AscenderConfig(
         vocab_size=13, hidden_size=12, num_hidden_layers=layers, num_attention_heads=3,
-        num_labels=3, max_position_embeddings=17, attention_options={"k": k}, **config,
+        num_labels=3, max_position_embeddings=17,
+        attention_options={"k": k, **config.pop("options", {})}, **config,
     )  # fmt: skip
     made = AscenderForTokenClassification(config).double().eval()
     g = torch.Generator().manual_seed(1)
