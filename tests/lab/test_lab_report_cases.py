@@ -247,5 +247,5 @@ def test_figure_four_shows_matched_heads(tmp_path):
     for rule in ("align", "sep", "coh"):
         np.testing.assert_allclose(before.omega(rule), after.omega(rule))
         np.testing.assert_allclose(before.moved(rule), after.moved(rule))
-    plain = [np.mean([f["omega"]["sep"] for f in m.found], 0) for m in (before, after)]
+    plain = [np.mean([f["omega"]["sep"] for f in m.measurements], 0) for m in (before, after)]
     assert not np.allclose(*plain)

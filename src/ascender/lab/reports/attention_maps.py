@@ -52,8 +52,8 @@ def _taken_apart(record: Record, results: SuiteResults, data_dir: str | None) ->
     model = load(results.source.model(record["key"]), say=lambda line: None).model
     batch = next(iter(task.eval_batches("test", 1)))
     with torch.no_grad():
-        found = model(**task.inputs(batch), labels=batch.labels, output_parts=True)
-    layers: tuple[Parts, ...] = getattr(found, "parts", None) or found.encoder_parts
+        output = model(**task.inputs(batch), labels=batch.labels, output_parts=True)
+    layers: tuple[Parts, ...] = getattr(output, "parts", None) or output.encoder_parts
     real = _real(batch.inputs.get("attention_mask"))
     moved = torch.stack([
         sum((getattr(p, rule)[0].abs().mean((-1, -2)) for rule in RULES), torch.zeros(()))
@@ -62,8 +62,8 @@ def _taken_apart(record: Record, results: SuiteResults, data_dir: str | None) ->
     layer, head = divmod(int(moved.argmax()), moved.shape[1])
     parts = layers[layer]
     terms = {t: _cut(getattr(parts, t), head, real) for t in TERMS}
-    seen = _tokens(task.tokenizer, batch.inputs.get("input_ids"), len(terms["base"]))
-    return Maps(run.task, run.variant, run.seed, record["key"], layer, head, terms, seen)
+    tokens = _tokens(task.tokenizer, batch.inputs.get("input_ids"), len(terms["base"]))
+    return Maps(run.task, run.variant, run.seed, record["key"], layer, head, terms, tokens)
 
 
 def _real(mask: Tensor | None) -> int:
@@ -81,11 +81,11 @@ def _tokens(tokenizer: Any, ids: Tensor | None, n: int) -> tuple[str, ...]:
     return tuple(str(tokenizer.decode([i])).replace(" ", "␣") for i in ids[0, :n].tolist())
 
 
-def draw(found: Maps, say: Label) -> Figure:
+def draw(maps: Maps, say: Label) -> Figure:
     """Three terms above, one and the sum and the weights below."""
     figure = blank(PAGE, 4.6)
     axes = figure.subplots(2, 3)
-    scores = [found.terms[t] for t in TERMS[:-1]]
+    scores = [maps.terms[t] for t in TERMS[:-1]]
     top = max(float(np.abs(m).max()) for m in scores) or 1.0
     signs = ("", "+ ", "+ ", "+ ", "= ", "→ ")
     images = {}
@@ -93,9 +93,9 @@ def draw(found: Maps, say: Label) -> Figure:
         how: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -top, "vmax": top}
         if term == "weights":
             how = {"cmap": "YlGnBu"}
-        images[term] = axis.imshow(found.terms[term], interpolation="nearest", **how)
+        images[term] = axis.imshow(maps.terms[term], interpolation="nearest", **how)
         axis.set_title(sign + say(term), loc="left", weight="bold")
-        _ticks(axis, found.tokens)
+        _ticks(axis, maps.tokens)
         axis.spines[:].set_visible(False)
     for axis in axes[1]:
         axis.set_xlabel(say("key"))
