@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from ascender.lab.reports import (
-    figures,
-    head_figures,
-    report,
-)
+from ascender.lab.reports import figures, head_figures, report
 from ascender.lab.reports.methods import methods
 from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_report import FIGURES, suite_page

@@ -12,11 +12,7 @@ from ascender import LowRank, asc_attention
 from ascender.core.visibility import Visibility
 from ascender.nn.baselines.longformer import window_attention
 from ascender.nn.baselines.vanilla import Vanilla
-from ascender.nn.positions import (
-    T5,
-    Alibi,
-    Shaw,
-)
+from ascender.nn.positions import T5, Alibi, Shaw
 from ascender.nn.positions.alibi import slopes
 from ascender.nn.positions.t5 import bucket
 from support.position_cases import DIM, NONE, B, D, H, M, N, make, places, randn, tail
