@@ -6,15 +6,7 @@ import json
 import pytest
 
 from ascender.lab.store import PACKED
-from support.damaged_cases import (
-    ANY,
-    BYTES_OF,
-    OUT,
-    RECORDS,
-    changed,
-    told,
-    without,
-)
+from support.damaged_cases import ANY, BYTES_OF, OUT, RECORDS, changed, told, without
 
 SUITES = ANY | {f"no {key}": without(key) for key in ("name", "baseline", "rule", "trials")} | {
     "another rule": changed(rule={"luck": 1}),

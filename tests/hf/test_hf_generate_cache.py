@@ -6,12 +6,7 @@ import pytest
 import torch
 import transformers
 
-from support.generate_cases import (
-    DECODERS,
-    decoder,
-    tokens,
-    translator,
-)
+from support.generate_cases import DECODERS, decoder, tokens, translator
 from support.hf_cases import B, N, make
 
 pytestmark = pytest.mark.usefixtures("unchecked_module")

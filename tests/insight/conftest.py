@@ -3,9 +3,7 @@
 import pytest
 
 from ascender.hf.tokens import bytes_tokenizer
-from ascender.insight.limits import (
-    measure,
-)
+from ascender.insight.limits import measure
 from ascender.insight.limits.inputs import default_text, text_inputs
 from support.limits_cases import LENGTHS, made
 

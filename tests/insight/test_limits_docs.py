@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ascender.insight.limits.tables import (
-    fill_tables,
-    over_seeds,
-)
+from ascender.insight.limits.tables import fill_tables, over_seeds
 from ascender.report.blocks import block_names
 
 pytest.importorskip("entmax")

@@ -12,19 +12,12 @@ from ascender.core.rules import RULES
 from ascender.hf.tokens import bytes_tokenizer
 from ascender.insight import capture, muted
 from ascender.insight.contribution import rows_of
-from ascender.insight.limits import (
-    alarms,
-    head_metrics,
-    measure,
-)
+from ascender.insight.limits import alarms, head_metrics, measure
 from ascender.insight.limits.inputs import task_inputs, text_inputs
 from ascender.insight.limits.measure import Measured, measured_rows
 from ascender.insight.limits.monitor import guideline
 from ascender.insight.limits.summary import compared, growth, of, summary, verdict
-from ascender.insight.limits.tables import (
-    TABLES,
-    side_by_side,
-)
+from ascender.insight.limits.tables import TABLES, side_by_side
 from ascender.report.table import markdown
 from ascender.tasks import task
 from support.limits_cases import HEADS, LAYERS, LENGTHS, made

@@ -10,17 +10,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from ascender.hf.tokens import bytes_tokenizer
-from ascender.insight.limits import (
-    figures,
-    measure,
-)
+from ascender.insight.limits import figures, measure
 from ascender.insight.limits.page import report
 from ascender.insight.limits.summary import advice, of, summary
-from ascender.insight.limits.tables import (
-    TABLES,
-    brief,
-    side_by_side,
-)
+from ascender.insight.limits.tables import TABLES, brief, side_by_side
 from support.limits_cases import LAYERS, made
 
 pytest.importorskip("entmax")

@@ -4,12 +4,7 @@ import json
 
 import pytest
 
-from ascender.insight.limits import (
-    LimitsCallback,
-    Thresholds,
-    alarms,
-    head_metrics,
-)
+from ascender.insight.limits import LimitsCallback, Thresholds, alarms, head_metrics
 from support.limits_cases import LAYERS, made
 
 pytest.importorskip("entmax")

@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ascender.lab.stats import (
-    Interval,
-)
+from ascender.lab.stats import Interval
 from ascender.lab.verdict import DecisionRule, inferior, not_inferior, verdict
 
 

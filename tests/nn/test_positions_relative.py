@@ -13,11 +13,7 @@ from ascender.core.affinity import bucket
 from ascender.core.visibility import Visibility
 from ascender.nn.baselines.longformer import window_attention
 from ascender.nn.baselines.vanilla import Vanilla
-from ascender.nn.positions import (
-    T5,
-    Alibi,
-    Shaw,
-)
+from ascender.nn.positions import T5, Alibi, Shaw
 from ascender.nn.positions.alibi import slopes
 from support.position_cases import DIM, NONE, B, D, H, M, N, make, places, randn, tail
 

@@ -7,10 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ascender.nn.positions import (
-    Rope,
-    position,
-)
+from ascender.nn.positions import Rope, position
 from ascender.nn.positions.rope import LONGEST, cos_sin, turn
 from support.position_cases import SIZES, B, D, H, N, places, randn
 

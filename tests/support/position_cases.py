@@ -4,9 +4,7 @@ import torch
 from hypothesis import strategies as st
 
 from ascender import Rules
-from ascender.nn.positions import (
-    position,
-)
+from ascender.nn.positions import position
 
 B, H, N, M, D, E = 2, 3, 5, 11, 6, 7
 DIM = H * D

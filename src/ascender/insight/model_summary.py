@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from ascender.insight import python_token_classes as python_words
 from ascender.insight.capture import has_rules, muted, rules_of
 from ascender.insight.contribution import Contribution, contributions
-from ascender.insight.grouping import Found, groups_found, mean_interval
+from ascender.insight.grouping import GroupScores, groups_found, mean_interval
 from ascender.insight.loading import fed
 from ascender.tasks import Batch, Task
 
@@ -124,12 +124,12 @@ def _contributed(of: Contribution, ruled: bool) -> dict[str, Any]:
     return result if of.whole is None else {**result, "whole": _plain(of.whole)}
 
 
-def _row(found: Found) -> Mapping[str, Any]:
+def _row(scores: GroupScores) -> Mapping[str, Any]:
     return {
-        "of": found.of, "layer": found.layer, "n": len(found.nmi),
-        "nmi": _rounded(mean_interval(found.nmi, 0, 1)),
-        "ari": _rounded(mean_interval(found.ari, -0.5, 1)),
-        "chance": _rounded((float(found.chance_nmi.mean()), float(found.chance_ari.mean()))),
+        "of": scores.of, "layer": scores.layer, "n": len(scores.nmi),
+        "nmi": _rounded(mean_interval(scores.nmi, 0, 1)),
+        "ari": _rounded(mean_interval(scores.ari, -0.5, 1)),
+        "chance": _rounded((float(scores.chance_nmi.mean()), float(scores.chance_ari.mean()))),
     }  # fmt: skip
 
 

@@ -123,17 +123,17 @@ def variant(name: str) -> Variant:
     first, *pieces = name.split("+")
     if first not in VARIANTS:
         check_renamed("variant", first)
-    made = Variant(first) if is_code(first) else lookup("variant", first, VARIANTS)[0]
+    base = Variant(first) if is_code(first) else lookup("variant", first, VARIANTS)[0]
     for piece in pieces:
-        made = _with(made, piece, name)
-    return made
+        base = _with(base, piece, name)
+    return base
 
 
-def _with(made: Variant, piece: str, name: str) -> Variant:
+def _with(base: Variant, piece: str, name: str) -> Variant:
     if piece in POSITIONS:
-        return replace(made, position=piece)
+        return replace(base, position=piece)
     if piece in NORMALIZERS:
-        return replace(made, normalizer=piece)
+        return replace(base, normalizer=piece)
     if "=" not in piece:
         known = [*POSITIONS, *NORMALIZERS]
         raise ValueError(
@@ -141,13 +141,13 @@ def _with(made: Variant, piece: str, name: str) -> Variant:
             f"{', '.join(known)}, or option=value such as k=8"
         )
     option, _, text = piece.partition("=")
-    if not is_code(made.attention) or is_imported(made.attention):  # else checked when it is built
-        _check_option(made.attention, option, name)
+    if not is_code(base.attention) or is_imported(base.attention):  # else checked when it is built
+        _check_option(base.attention, option, name)
     try:
         value = json.loads(text.replace("True", "true").replace("False", "false"))
     except json.JSONDecodeError:
         value = text
-    return replace(made, options={**made.options, option: value})
+    return replace(base, options={**base.options, option: value})
 
 
 def _check_option(attention: str, option: str, name: str) -> None:

@@ -38,25 +38,25 @@ class ModelInsight:
     variant: str
     seeds: tuple[int, ...]
     keys: tuple[str, ...]
-    found: tuple[Mapping[str, Any], ...]
+    measurements: tuple[Mapping[str, Any], ...]
 
     @property
     def ruled(self) -> bool:
-        return all("moved" in f for f in self.found)
+        return all("moved" in f for f in self.measurements)
 
     @property
     def rules(self) -> tuple[str, ...]:
         """Those whose moved attention was measured: with "aff" where it is a term."""
-        return rules_in(self.found[0])
+        return rules_in(self.measurements[0])
 
     @property
     def terms(self) -> tuple[str, ...]:
-        return terms_in(self.found[0])
+        return terms_in(self.measurements[0])
 
     @cached_property
     def vectors(self) -> list[np.ndarray]:
         """Of the heads of each seed, (L, H, 8), or 10 with the affinity term."""
-        return [vectors(np.array(f["share"]), np.array(f["moved"])) for f in self.found]
+        return [vectors(np.array(f["share"]), np.array(f["moved"])) for f in self.measurements]
 
     @cached_property
     def orders(self) -> list[np.ndarray]:
@@ -76,20 +76,20 @@ class ModelInsight:
 
     def omega(self, rule: str) -> np.ndarray:
         """Mean ω by layer and head."""
-        return self.mean([np.array(f["omega"][rule]) for f in self.found])
+        return self.mean([np.array(f["omega"][rule]) for f in self.measurements])
 
     def moved(self, rule: str) -> np.ndarray:
         """Mean attention moved by layer and head."""
         at = MUTABLE.index(rule)
-        return self.mean([np.array(f["moved"])[..., at] for f in self.found])
+        return self.mean([np.array(f["moved"])[..., at] for f in self.measurements])
 
     def groups(self) -> dict[tuple[str, int], list[Mapping[str, Any]]]:
         """By source and layer, an entry a seed."""
-        found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-        for f in self.found:
+        groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+        for f in self.measurements:
             for g in as_now(f["grouping"]):
-                found.setdefault((g["of"], g["layer"]), []).append(g)
-        return {name: of for name, of in found.items() if len(of) == len(self.seeds)}
+                groups.setdefault((g["of"], g["layer"]), []).append(g)
+        return {name: of for name, of in groups.items() if len(of) == len(self.seeds)}
 
 
 def measured(results: SuiteResults) -> list[ModelInsight]:
@@ -126,9 +126,9 @@ def _named(m: ModelInsight) -> Row:
 def _contribution(m: ModelInsight) -> Iterator[Row]:
     """What each rule does, by layer and over all."""
     for r, rule in enumerate(m.rules):
-        omega = [np.array(f["omega"][rule]) for f in m.found]
-        share = [np.array(f["share"])[..., m.terms.index(rule)] for f in m.found]
-        moved, whole = ([np.array(f[n])[..., r] for f in m.found] for n in ("moved", "whole"))
+        omega = [np.array(f["omega"][rule]) for f in m.measurements]
+        share = [np.array(f["share"])[..., m.terms.index(rule)] for f in m.measurements]
+        moved, whole = ([np.array(f[n])[..., r] for f in m.measurements] for n in ("moved", "whole"))
         by_seed = {"omega": omega, "share": share, "moved": moved, "whole": whole}
         for layer in [*range(len(share[0])), None]:
             at = slice(None) if layer is None else layer
@@ -144,9 +144,9 @@ def _contribution(m: ModelInsight) -> Iterator[Row]:
 
 def _muted(m: ModelInsight, rule: str) -> Cell:
     """The score with the rule muted less the score as it is."""
-    if not all("score" in f for f in m.found):
+    if not all("score" in f for f in m.measurements):
         return NONE
-    s = Summary.of([f["score"][rule] - f["score"][""] for f in m.found])
+    s = Summary.of([f["score"][rule] - f["score"][""] for f in m.measurements])
     return mean_cell(s, m.keys, signed=True)
 
 
