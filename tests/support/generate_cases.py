@@ -11,6 +11,8 @@ DECODERS = {
     "qk_norm": ("ascender", {"k": 3, "geometry": "shared", "qk_norm": True}),
     "window": ("ascender", {"k": 3, "window": 4, "n_global": 2}),
     "local": ("ascender", {"k": 3, "local_scope": "neighbours", "neighbours": "scores"}),
+    "flock": ("ascender", {"k": 3, "scope": "flock", "far": 3, "window": 1}),
+    "flock tied": ("ascender", {"k": 3, "scope": "flock", "far": 3, "affinity": "tied"}),
     "shuffled": ("shuffled", {"k": 3}),
     "vanilla": ("vanilla", {}),
     "matched": ("matched", {}),

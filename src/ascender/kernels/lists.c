@@ -33,7 +33,7 @@ typedef struct { /* of one row; arrays of n, padded */
   unsigned char *near;
   float *s, *u, *c, *du, *dc; /* of a width */
   float len, var_a, gamma_a, isa, rho, eta, iss, var_c, gamma_c, isc, fa, fs, fc;
-} Row;
+} ListRow;
 
 static float dot1(const float *a, const float *b, int w) {
   vf s = {0};
@@ -49,7 +49,7 @@ static void axpy(float f, const float *x, float *y, int w) {
   for (; c < w; c++) y[c] += f * x[c];
 }
 /* to[t] = x.y_key[t] for the keys of a row */
-static void dots(const Row *r, const float *x, const float *y, long stride, int w, float *to) {
+static void dots(const ListRow *r, const float *x, const float *y, long stride, int w, float *to) {
   for (int t = 0; t < r->n; t += VL) {
     const float *at[VL];
     vf a[VL];
@@ -66,11 +66,6 @@ static void dots(const Row *r, const float *x, const float *y, long stride, int 
     for (; c < w; c++) for (int i = 0; i < VL; i++) s[i] += x[c] * at[i][c];
     S(to + t) = s;
   }
-}
-static float total(const float *x, int n) {
-  float s = 0;
-  for (int t = 0; t < n; t++) s += x[t];
-  return s;
 }
 /* x~ of a row, or x where it is not standardised; returns 1/sqrt(var + eps) */
 static float standard(int on, const float *x, int n, float *to) {
@@ -100,7 +95,7 @@ static void exps(float *x, int n) { /* in place; x <= 0 */
 }
 static float gate(float y) { return 1 / (1 + expf(-y)); }
 
-static void row_room(const ListArgs *a, Row *r, Scratch *s) {
+static void row_room(const ListArgs *a, ListRow *r, Scratch *s) {
   int n = round_up(a->L, 16) + 16, w = a->d;
   if (a->e > w) w = a->e;
   if (a->dz > w) w = a->dz;
@@ -121,7 +116,7 @@ static size_t row_size(const ListArgs *a) {
   return 4 * (24 * n + 5 * w + 1024);
 }
 /* N_k(i): the k listed keys besides itself that rank highest, of equal ones the earliest */
-static void nearest_of(const ListArgs *a, Row *r, int h) {
+static void nearest_of(const ListArgs *a, ListRow *r, int h) {
   const float *x = a->tied ? r->cos : r->g;
   int k = a->sizes[h], mates = r->n - (r->own >= 0), above = 0;
   for (int t = 0; t < r->n; t++) {
@@ -143,7 +138,7 @@ static void nearest_of(const ListArgs *a, Row *r, int h) {
     r->near[t] = r->rank[t] > edge || (r->rank[t] == edge && room-- > 0);
 }
 /* everything of a row up to its weights; 0 where the list is empty */
-static int row_forward(const ListArgs *a, Row *r, int b, int h, int i, const float *inv,
+static int row_forward(const ListArgs *a, ListRow *r, int b, int h, int i, const float *inv,
                        const float *ihk) {
   const float *w = a->numbers + h * LIST_NUMBERS;
   const int64_t *list = a->list + b * a->list_b + h * a->list_h + i * a->list_n;
@@ -288,7 +283,7 @@ static int list_forward_task(const ListArgs *a, int task) {
   int b = task / a->G, kv = task % a->G, share = a->H / a->G;
   Scratch c = scratch(row_size(a) + 8 * (a->M + 64));
   if (!c.at) return 0;
-  Row r;
+  ListRow r;
   float *inv = take(&c, a->M), *ihk = take(&c, a->M);
   row_room(a, &r, &c);
   key_lengths(a, b, kv, inv);
@@ -306,7 +301,7 @@ static int list_forward_task(const ListArgs *a, int task) {
   return 1;
 }
 /* the gradient of cos and g: of h */
-static void back_affinity(const ListArgs *a, Row *r, int b, int h, int i, const float *ihk, float omega,
+static void back_affinity(const ListArgs *a, ListRow *r, int b, int h, int i, const float *ihk, float omega,
                           float *dbias) {
   const float *hq = a->hq.p + b * a->hq.b + h * a->hq.h + i * a->hq.n;
   const float *hk = a->hk.p + b * a->hk.b + h * a->hk.h;
@@ -334,7 +329,7 @@ static void back_affinity(const ListArgs *a, Row *r, int b, int h, int i, const 
   }
   if (along && length >= FLOOR) axpy(-along * ihq * ihq, hq, dhq, a->da);
 }
-static void back_alignment(const ListArgs *a, Row *r, int b, int kv, const float *w, const float *inv,
+static void back_alignment(const ListArgs *a, ListRow *r, int b, int kv, const float *w, const float *inv,
                            float *dw) {
   const float *keys = a->unit.p ? a->unit.p + b * a->unit.b + kv * a->unit.h
                                 : a->k.p + b * a->k.b + kv * a->k.h;
@@ -361,7 +356,7 @@ static void back_alignment(const ListArgs *a, Row *r, int b, int kv, const float
     if (r->near[t]) axpy(1, r->du, dk, a->d);
   }
 }
-static void back_separation(const ListArgs *a, Row *r, const float *w, float *dw) {
+static void back_separation(const ListArgs *a, ListRow *r, const float *w, float *dw) {
   float df = 0, t2 = 1 / (w[TS] * w[TS]);
   for (int t = 0; t < r->n; t++) df += r->G[t] * r->xs[t];
   standard_back(a->standardise, r->xs, r->iss, r->fs, r->G, r->n, r->dx);
@@ -383,7 +378,7 @@ static void back_separation(const ListArgs *a, Row *r, const float *w, float *dw
     dw[TS] += dws * r->ws[t] * 2 * r->d2[t] * t2 / w[TS];
   }
 }
-static void back_cohesion(const ListArgs *a, Row *r, const float *zk, float *dzk, const float *w,
+static void back_cohesion(const ListArgs *a, ListRow *r, const float *zk, float *dzk, const float *w,
                           float *dw) {
   float df = 0, t2 = 1 / (w[TC] * w[TC]), dvar, mean = 0;
   for (int t = 0; t < r->n; t++) df += r->G[t] * r->xc[t];
@@ -417,7 +412,7 @@ static void back_cohesion(const ListArgs *a, Row *r, const float *zk, float *dzk
     dw[TC] += dl * 2 * r->d2[t] * t2 / w[TC];
   }
 }
-static void row_backward(const ListArgs *a, Row *r, int b, int h, int i, const float *inv,
+static void row_backward(const ListArgs *a, ListRow *r, int b, int h, int i, const float *inv,
                          const float *ihk) {
   const float *w = a->numbers + h * LIST_NUMBERS;
   float *dw = a->dnumbers + (b * a->H + h) * LIST_NUMBERS;
@@ -471,7 +466,7 @@ static int list_backward_task(const ListArgs *a, int task) {
   int b = task / a->G, kv = task % a->G, share = a->H / a->G;
   Scratch c = scratch(row_size(a) + 8 * (a->M + 64));
   if (!c.at) return 0;
-  Row r;
+  ListRow r;
   float *inv = take(&c, a->M), *ihk = take(&c, a->M);
   row_room(a, &r, &c);
   key_lengths(a, b, kv, inv);
