@@ -19,7 +19,7 @@ def test_every_setting_is_an_option_with_its_help():
     known = options()
     for field in fields(Settings):
         assert known[field.name].help == field.metadata["help"]
-        assert known[field.name].opts == [f"--{field.name}"]
+        assert known[field.name].opts == [f"--{field.name.replace('_', '-')}"]
     assert {f.name for f in fields(Run)} == {f.name for f in fields(Settings)}
 
 

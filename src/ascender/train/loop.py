@@ -234,7 +234,7 @@ class Trainer:
         if better:
             self.best, self.best_step, self.stale = result.value, self.step, 0
             self.best_weights, self.best_lam = checkpoint.weights_of(self.plain), self.lam
-        elif not self.schedule.visible_phase(self.step, self.run.steps):
+        elif not self.waits_for_flock():
             self.stale += 1
         row = {"validation": result.row(), "omega": record.omegas(self.plain)}
         self.curve.append({"step": self.step, **row["validation"], "omega": row["omega"]})
@@ -243,6 +243,11 @@ class Trainer:
             for line in alarms(row["limits"], self.limits):
                 self.show.say(f"step {self.step}: {line}")
         return row
+
+    def waits_for_flock(self) -> bool:
+        """Whether layers of flock scope are still trained over everything visible."""
+        waiting = self.schedule.visible_phase(self.step, self.run.steps)
+        return waiting and any(getattr(m, "scope", "") == "flock" for m in self.plain.modules())
 
     def evaluate(self, split: str) -> Evaluation:
         """The model as it is on a split, as it will be used: in flock scope, even before the steps
