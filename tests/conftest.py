@@ -1,5 +1,10 @@
 """Shapes in signatures are checked here and only here: the hook must precede the first import."""
 
+import os
+
+# Some virtual machines announce AMX and then forbid it: bfloat16 products of oneDNN fail or crash.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # read when torch is imported
+
 import hypothesis
 import jaxtyping
 import pytest
