@@ -25,73 +25,135 @@ typedef struct {
   float *dnumbers, *dbias;     /* (B, H, LIST_NUMBERS), (B, H, 2 MAX_DISTANCE + 1) */
 } ListArgs;
 
-typedef struct { /* of one row; arrays of n, padded */
-  int n, own, count, width; /* own: the place of the query itself, -1 where it is not listed */
-  int *key, *far;
+typedef struct { /* of one row; arrays of n, padded to VL: key with the first, others with 0 */
+  int n, own, count; /* own: the place of the query itself, -1 where it is not listed */
+  int *key, *far, *near, *some; /* near: -1 or 0; some: the keys where it is -1 */
   float *base, *dot, *g, *cos, *rank, *d2, *ws, *wc, *phi, *ra, *rc, *xa, *xs, *xc, *S, *A;
-  float *G, *dx, *dd2, *dcos, *tmp;
-  unsigned char *near;
+  float *G, *dx, *dd2, *dcos, *de, *tmp;
   float *s, *u, *c, *du, *dc; /* of a width */
   float len, var_a, gamma_a, isa, rho, eta, iss, var_c, gamma_c, isc, fa, fs, fc;
 } ListRow;
 
+#define EACH(t, n) for (int t = 0; t < (n); t += VL)
+#define X(p) (*(const vf_any *)(p))
+INLINE vi imin(vi a, vi b) { return (a & (a < b)) | (b & (a >= b)); }
+INLINE vf within(vf x, int t, int n) { return keep(x, LANE < seti(n - t)); } /* 0 past the end */
+
 static float dot1(const float *a, const float *b, int w) {
   vf s = {0};
   int c = 0;
-  for (; c + VL <= w; c += VL) s += *(const vf_any *)(a + c) * *(const vf_any *)(b + c);
+  for (; c + VL <= w; c += VL) s += X(a + c) * X(b + c);
   float t = sum(s);
   for (; c < w; c++) t += a[c] * b[c];
   return t;
 }
 static void axpy(float f, const float *x, float *y, int w) {
   int c = 0;
-  for (; c + VL <= w; c += VL) *(vf_any *)(y + c) += f * *(const vf_any *)(x + c);
+  for (; c + VL <= w; c += VL) *(vf_any *)(y + c) += f * X(x + c);
   for (; c < w; c++) y[c] += f * x[c];
 }
-/* to[t] = x.y_key[t] for the keys of a row */
-static void dots(const ListRow *r, const float *x, const float *y, long stride, int w, float *to) {
-  for (int t = 0; t < r->n; t += VL) {
-    const float *at[VL];
-    vf a[VL];
-    for (int i = 0; i < VL; i++) {
-      at[i] = y + (long)r->key[t + i < r->n ? t + i : t] * stride;
-      a[i] = set(0);
+/* sum of x y, of padded arrays */
+static float inner(const float *x, const float *y, int n) {
+  vf s = {0};
+  EACH(t, n) s += within(L(x + t) * L(y + t), t, n);
+  return sum(s);
+}
+/* to[t] = the sum over c of OF(x[c], y_key[t][c]) */
+#define OVER_KEYS(NAME, OF)                                                                       \
+  static void NAME(const ListRow *r, const float *x, const float *y, long stride, int w,          \
+                   float *to) {                                                                   \
+    EACH(t, r->n) {                                                                               \
+      const float *at[VL];                                                                        \
+      vf a[VL];                                                                                   \
+      for (int i = 0; i < VL; i++) at[i] = y + r->key[t + i] * stride, a[i] = set(0);              \
+      int c = 0;                                                                                  \
+      for (; c + VL <= w; c += VL) {                                                              \
+        vf b = X(x + c);                                                                          \
+        UNROLL for (int i = 0; i < VL; i++) a[i] += OF(b, X(at[i] + c));                           \
+      }                                                                                           \
+      vf s = sums(a);                                                                             \
+      for (; c < w; c++) for (int i = 0; i < VL; i++) s[i] += OF(x[c], at[i][c]);                  \
+      S(to + t) = s;                                                                              \
+    }                                                                                             \
+  }
+#define TIMES(x, y) ((x) * (y))
+#define APART2(x, y) (((x) - (y)) * ((x) - (y)))
+OVER_KEYS(dots, TIMES)
+OVER_KEYS(squares, APART2)
+/* to = the sum of p[t] y_key[t] */
+static void mix_keys(int n, const int *key, const float *p, const float *y, long stride, int w, float *to) {
+  int c = 0;
+  for (; c + 4 * VL <= w; c += 4 * VL) {
+    vf s[4] = {{0}};
+    for (int t = 0; t < n; t++) {
+      const float *at = y + key[t] * stride + c;
+      UNROLL for (int i = 0; i < 4; i++) s[i] += p[t] * X(at + i * VL);
     }
+    for (int i = 0; i < 4; i++) *(vf_any *)(to + c + i * VL) = s[i];
+  }
+  for (; c + VL <= w; c += VL) {
+    vf s = {0};
+    for (int t = 0; t < n; t++) s += p[t] * X(y + key[t] * stride + c);
+    *(vf_any *)(to + c) = s;
+  }
+  for (; c < w; c++) {
+    to[c] = 0;
+    for (int t = 0; t < n; t++) to[c] += p[t] * y[key[t] * stride + c];
+  }
+}
+/* dy_key[t] += the sum of f[m][t] x[m], and own[t] y_key[t] where own is given */
+INLINE void scatter_keys(const ListRow *r, int M, const float *const *f, const float *const *x,
+                    const float *own, const float *y, long stride, float *dy, long dstride, int w) {
+  for (int t = 0; t < r->n; t++) {
+    const float *at = own ? y + r->key[t] * stride : NULL;
+    float *to = dy + r->key[t] * dstride;
     int c = 0;
     for (; c + VL <= w; c += VL) {
-      vf b = *(const vf_any *)(x + c);
-      UNROLL for (int i = 0; i < VL; i++) a[i] += *(const vf_any *)(at[i] + c) * b;
+      vf s = X(to + c);
+      for (int m = 0; m < M; m++) s += f[m][t] * X(x[m] + c);
+      if (own) s += own[t] * X(at + c);
+      *(vf_any *)(to + c) = s;
     }
-    vf s = sums(a);
-    for (; c < w; c++) for (int i = 0; i < VL; i++) s[i] += x[c] * at[i][c];
-    S(to + t) = s;
+    for (; c < w; c++) {
+      for (int m = 0; m < M; m++) to[c] += f[m][t] * x[m][c];
+      if (own) to[c] += own[t] * at[c];
+    }
   }
 }
 /* x~ of a row, or x where it is not standardised; returns 1/sqrt(var + eps) */
 static float standard(int on, const float *x, int n, float *to) {
   if (!on) {
-    memcpy(to, x, n * 4);
+    EACH(t, n) S(to + t) = within(L(x + t), t, n);
     return 1;
   }
-  float mean = total(x, n) / n, var = 0;
-  for (int t = 0; t < n; t++) var += (x[t] - mean) * (x[t] - mean);
-  float is = 1 / sqrtf(var / n + EPS);
-  for (int t = 0; t < n; t++) to[t] = (x[t] - mean) * is;
+  vf s = {0};
+  EACH(t, n) s += within(L(x + t), t, n);
+  float mean = sum(s) / n;
+  s = set(0);
+  EACH(t, n) {
+    vf y = within(L(x + t) - mean, t, n);
+    S(to + t) = y;
+    s += y * y;
+  }
+  float is = 1 / sqrtf(sum(s) / n + EPS);
+  EACH(t, n) S(to + t) = L(to + t) * is;
   return is;
 }
 /* the way back: dx from f G, the gradient of x~ */
 static void standard_back(int on, const float *xs, float is, float f, const float *G, int n, float *dx) {
-  if (!on) {
-    for (int t = 0; t < n; t++) dx[t] = f * G[t];
-    return;
-  }
   float mean = 0, along = 0;
-  for (int t = 0; t < n; t++) mean += G[t], along += G[t] * xs[t];
-  mean /= n, along /= n;
-  for (int t = 0; t < n; t++) dx[t] = f * is * (G[t] - mean - xs[t] * along);
+  if (on) {
+    vf s = {0}, a = {0};
+    EACH(t, n) s += L(G + t), a += L(G + t) * L(xs + t);
+    mean = sum(s) / n, along = sum(a) / n;
+  }
+  EACH(t, n) S(dx + t) = within(f * is * (L(G + t) - mean - L(xs + t) * along), t, n);
 }
 static void exps(float *x, int n) { /* in place; x <= 0 */
-  for (int t = 0; t < n; t += VL) S(x + t) = vexp(L(x + t));
+  EACH(t, n) S(x + t) = within(vexp(L(x + t)), t, n);
+}
+static void add(float f, const float *x, float *to, int n) {
+  EACH(t, n) S(to + t) = L(to + t) + f * L(x + t);
 }
 static float gate(float y) { return 1 / (1 + expf(-y)); }
 
@@ -100,11 +162,11 @@ static void row_room(const ListArgs *a, ListRow *r, Scratch *s) {
   if (a->e > w) w = a->e;
   if (a->dz > w) w = a->dz;
   if (a->da > w) w = a->da;
-  r->width = w = round_up(w, 16) + 16;
-  r->key = take(s, n), r->far = take(s, n), r->near = take(s, n);
+  w = round_up(w, 16) + 16;
+  r->key = take(s, n), r->far = take(s, n), r->near = take(s, n), r->some = take(s, n);
   float **arrays[] = {&r->base, &r->dot, &r->g, &r->cos, &r->rank, &r->d2, &r->ws, &r->wc, &r->phi,
                       &r->ra, &r->rc, &r->xa, &r->xs, &r->xc, &r->S, &r->A, &r->G, &r->dx, &r->dd2,
-                      &r->dcos, &r->tmp};
+                      &r->dcos, &r->de, &r->tmp};
   for (unsigned m = 0; m < sizeof arrays / sizeof *arrays; m++) {
     *arrays[m] = take(s, n);
     memset(*arrays[m], 0, n * 4);
@@ -113,159 +175,188 @@ static void row_room(const ListArgs *a, ListRow *r, Scratch *s) {
 }
 static size_t row_size(const ListArgs *a) {
   size_t n = round_up(a->L, 16) + 32, w = a->d + a->e + a->dz + a->da + 64;
-  return 4 * (24 * n + 5 * w + 1024);
+  return 4 * (27 * n + 5 * w + 1024);
 }
 /* N_k(i): the k listed keys besides itself that rank highest, of equal ones the earliest */
 static void nearest_of(const ListArgs *a, ListRow *r, int h) {
   const float *x = a->tied ? r->cos : r->g;
-  int k = a->sizes[h], mates = r->n - (r->own >= 0), above = 0;
-  for (int t = 0; t < r->n; t++) {
-    float f = x[t];
+  int k = a->sizes[h], n = r->n, mates = n - (r->own >= 0), all = mates <= k;
+  vi own = seti(r->own), old = seti(OLD);
+  EACH(t, n) {
+    vi place = LANE + seti(t), mate = (place != own) & (place < seti(n));
+    vf f = L(x + t);
     if (a->causal) {
-      float age = r->far[t] < 0 ? 0 : r->far[t] > OLD ? OLD : r->far[t];
-      float size = a->tied || fabsf(f) < 1 ? 1 : fabsf(f);
-      f -= TIE * size * age;
+      vi age = LI(r->far + t);
+      age = imin(age & (age > seti(0)), old);
+      vf size = a->tied ? set(1) : vmax(set(1), vmax(f, -f));
+      f -= TIE * size * __builtin_convertvector(age, vf);
     }
-    r->rank[t] = t == r->own ? -INFINITY : f;
-    r->near[t] = t != r->own;
+    S(r->rank + t) = choose(mate, f, set(-INFINITY));
+    *(vi *)(r->near + t) = all ? mate : seti(0);
   }
-  r->count = mates < k ? mates : k;
-  if (mates <= k) return;
-  memcpy(r->tmp, r->rank, r->n * 4);
-  float edge = kth_of(r->tmp, r->n, k);
-  for (int t = 0; t < r->n; t++) above += r->rank[t] > edge;
-  for (int t = 0, room = k - above; t < r->n; t++)
-    r->near[t] = r->rank[t] > edge || (r->rank[t] == edge && room-- > 0);
+  r->count = all ? mates : k;
+  if (all) return;
+  float edge;
+  if (n <= 8 * VL) { /* how many rank above each */
+    int most = 0;
+    EACH(t, n) {
+      vi above = seti(0);
+      vf f = L(r->rank + t);
+      for (int s = 0; s < n; s++) above -= set(r->rank[s]) > f;
+      vi near = (above < seti(k)) & (f > set(-INFINITY));
+      *(vi *)(r->near + t) = near;
+      most += __builtin_popcount(bits(near));
+    }
+    if (most == k) return;
+  }
+  memcpy(r->tmp, r->rank, n * 4);
+  edge = kth_of(r->tmp, n, k);
+  int above = 0;
+  for (int t = 0; t < n; t++) above += r->rank[t] > edge;
+  for (int t = 0, room = k - above; t < n; t++)
+    r->near[t] = -(r->rank[t] > edge || (r->rank[t] == edge && room-- > 0));
 }
-/* everything of a row up to its weights; 0 where the list is empty */
-static int row_forward(const ListArgs *a, ListRow *r, int b, int h, int i, const float *inv,
-                       const float *ihk) {
-  const float *w = a->numbers + h * LIST_NUMBERS;
+/* the keys of a row: their places, distances, given neighbours and `other` (in tmp) */
+static void row_keys(const ListArgs *a, ListRow *r, int b, int h, int i) {
   const int64_t *list = a->list + b * a->list_b + h * a->list_h + i * a->list_n;
   const unsigned char *near =
       a->near ? a->near + b * a->near_b + h * a->near_h + i * a->near_n : NULL;
   const float *other = a->other.p ? a->other.p + b * a->other.b + h * a->other.h + i * a->other.n : NULL;
-  int n = 0, kv = h / (a->H / a->G);
+  int n = 0;
   r->own = -1, r->count = 0;
   for (int t = 0; t < a->L; t++) {
     if (list[t] < 0) continue;
     r->key[n] = list[t];
     r->far[n] = a->cross ? 1 : a->p[i] - a->j[list[t]];
     if (!a->cross && r->far[n] == 0) r->own = n;
-    if (near) r->near[n] = near[t], r->count += near[t];
+    r->near[n] = near ? -near[t] : 0;
+    r->count -= r->near[n];
     r->tmp[n++] = other ? other[t] : 0;
   }
   r->n = n;
+  for (int t = n; t < round_up(n, VL); t++) r->key[t] = r->key[0], r->far[t] = r->near[t] = r->tmp[t] = 0;
+}
+static void row_affinity(const ListArgs *a, ListRow *r, int b, int h, int i, const float *ihk) {
+  const float *hq = a->hq.p + b * a->hq.b + h * a->hq.h + i * a->hq.n;
+  dots(r, hq, a->hk.p + b * a->hk.b + h * a->hk.h, a->hk.n, a->da, r->dot);
+  float length = sqrtf(dot1(hq, hq, a->da)), ihq = 1 / (length < FLOOR ? FLOOR : length);
+  float root = 1 / sqrtf(a->da);
+  vi most = seti(MAX_DISTANCE);
+  EACH(t, r->n) {
+    vf x = L(r->dot + t), g = x * root;
+    S(r->cos + t) = x * ihq * gather(ihk, LI(r->key + t));
+    if (a->bias) {
+      vi far = LI(r->far + t);
+      far = -imin(-imin(far, most), most);
+      g += gather(a->bias, far + most);
+    }
+    S(r->g + t) = g;
+  }
+}
+static void row_alignment(const ListArgs *a, ListRow *r, const float *keys, long ks, const float *w,
+                          const float *inv) {
+  int n = r->n, some = 0;
+  for (int t = 0; t < n; t++)
+    if (r->near[t]) r->some[some] = r->key[t], r->dx[some++] = inv[r->key[t]];
+  mix_keys(some, r->some, r->dx, keys, ks, a->d, r->s);
+  r->len = sqrtf(dot1(r->s, r->s, a->d));
+  float f = 1 / (r->len < FLOOR ? FLOOR : r->len), mean = r->len / (r->count ? r->count : 1);
+  for (int c = 0; c < a->d; c++) r->u[c] = r->s[c] * f;
+  r->var_a = 1 - mean * mean;
+  r->gamma_a = gate(-w[AA] * r->var_a);
+  dots(r, r->u, keys, ks, a->d, r->ra);
+  EACH(t, n) S(r->ra + t) = L(r->ra + t) * gather(inv, LI(r->key + t));
+  r->isa = standard(a->standardise, r->ra, n, r->xa);
+  r->fa = w[OA] * r->gamma_a;
+  add(r->fa, r->xa, r->S, n);
+}
+INLINE vi crowd(const ListArgs *a, const ListRow *r, int t) { /* of rho: P(i), or N_k(i) */
+  vi place = LANE + seti(t);
+  vi near = LI(r->near + t), others = (place != seti(r->own)) & (place < seti(r->n));
+  return a->local ? near : others;
+}
+INLINE vi member(const ListArgs *a, const ListRow *r, int t) { /* of the centre */
+  vi place = LANE + seti(t), near = LI(r->near + t) | (place == seti(r->own));
+  return (place < seti(r->n)) & (a->local ? near : seti(-1));
+}
+static void row_separation(const ListArgs *a, ListRow *r, const float *w) {
+  int n = r->n;
+  float t2 = -1 / (w[TS] * w[TS]);
+  vf rho = {0};
+  EACH(t, n) S(r->ws + t) = L(r->d2 + t) * t2;
+  exps(r->ws, n);
+  EACH(t, n) {
+    vf ws = L(r->ws + t), over = L(r->cos + t) - w[DELTA];
+    rho += keep(ws, crowd(a, r, t));
+    S(r->phi + t) = keep(-ws * over, LI(r->near + t) & (over > 0));
+  }
+  r->rho = sum(rho);
+  r->eta = r->rho / w[KAPPA] < 1 ? r->rho / w[KAPPA] : 1;
+  r->iss = standard(a->standardise, r->phi, n, r->xs);
+  r->fs = w[OS] * r->eta;
+  add(r->fs, r->xs, r->S, n);
+}
+static void row_cohesion(const ListArgs *a, ListRow *r, const float *zk, const float *w) {
+  int n = r->n;
+  vf least = set(INFINITY), mass = {0};
+  float low = INFINITY, t2 = -1 / (w[TC] * w[TC]);
+  EACH(t, n) least = vmin(least, choose(member(a, r, t), L(r->d2 + t), set(INFINITY)));
+  for (int l = 0; l < VL; l++) low = least[l] < low ? least[l] : low;
+  if (low == INFINITY) low = 0;
+  EACH(t, n) {
+    vf p = keep(vexp(vmin((L(r->d2 + t) - low) * t2, set(0))), member(a, r, t));
+    S(r->wc + t) = p;
+    mass += p;
+  }
+  float total = sum(mass);
+  EACH(t, n) S(r->wc + t) = L(r->wc + t) * (total ? 1 / total : 0);
+  mix_keys(n, r->key, r->wc, zk, a->zk.n, a->dz, r->c);
+  squares(r, r->c, zk, a->zk.n, a->dz, r->rc);
+  r->var_c = inner(r->wc, r->rc, n);
+  EACH(t, n) S(r->rc + t) = L(r->rc + t) * (-1 / w[TC]);
+  r->gamma_c = total ? gate(-w[AC] * r->var_c) : 0;
+  r->isc = standard(a->standardise, r->rc, n, r->xc);
+  r->fc = w[OC] * r->gamma_c;
+  add(r->fc, r->xc, r->S, n);
+}
+/* everything of a row up to its weights; 0 where the list is empty */
+static int row_forward(const ListArgs *a, ListRow *r, int b, int h, int i, const float *inv,
+                       const float *ihk) {
+  const float *w = a->numbers + h * LIST_NUMBERS;
+  row_keys(a, r, b, h, i);
+  int n = r->n, kv = h / (a->H / a->G);
   if (!n) return 0;
   const float *q = a->q.p + b * a->q.b + h * a->q.h + i * a->q.n;
   const float *k = a->k.p + b * a->k.b + kv * a->k.h;
-  const float *keys = a->unit.p ? a->unit.p + b * a->unit.b + kv * a->unit.h : k;
-  long ks = a->unit.p ? a->unit.n : a->k.n;
-  const float *hq = a->hq.p + b * a->hq.b + h * a->hq.h + i * a->hq.n;
-  const float *hk = a->hk.p + b * a->hk.b + h * a->hk.h;
+  const float *zk = a->zk.p + b * a->zk.b + h * a->zk.h;
   dots(r, q, k, a->k.n, a->d, r->base);
   float scale = 1 / sqrtf(a->d);
-  for (int t = 0; t < n; t++) r->S[t] = r->base[t] * scale + r->tmp[t];
-  int ranks = !near && (a->align || a->sep || (a->local && a->coh));
-  if (a->term || a->sep || ranks) {
-    dots(r, hq, hk, a->hk.n, a->da, r->dot);
-    float length = sqrtf(dot1(hq, hq, a->da)), ihq = 1 / (length < FLOOR ? FLOOR : length);
-    float root = 1 / sqrtf(a->da);
-    for (int t = 0; t < n; t++) {
-      r->cos[t] = r->dot[t] * ihq * ihk[r->key[t]];
-      r->g[t] = r->dot[t] * root;
-      if (!a->bias) continue;
-      int far = r->far[t] > MAX_DISTANCE ? MAX_DISTANCE : r->far[t];
-      r->g[t] += a->bias[(far < -MAX_DISTANCE ? -MAX_DISTANCE : far) + MAX_DISTANCE];
-    }
-  }
+  EACH(t, n) S(r->S + t) = L(r->base + t) * scale + L(r->tmp + t);
+  int ranks = !a->near && (a->align || a->sep || (a->local && a->coh));
+  if (a->term || a->sep || ranks) row_affinity(a, r, b, h, i, ihk);
   if (ranks) nearest_of(a, r, h);
-  if (a->term) for (int t = 0; t < n; t++) r->S[t] += w[OAFF] * r->g[t];
-  if (a->align) {
-    memset(r->s, 0, a->d * 4);
-    for (int t = 0; t < n; t++)
-      if (r->near[t]) axpy(inv[r->key[t]], keys + r->key[t] * ks, r->s, a->d);
-    r->len = sqrtf(dot1(r->s, r->s, a->d));
-    float f = 1 / (r->len < FLOOR ? FLOOR : r->len), mean = r->len / (r->count ? r->count : 1);
-    for (int c = 0; c < a->d; c++) r->u[c] = r->s[c] * f;
-    r->var_a = 1 - mean * mean;
-    r->gamma_a = gate(-w[AA] * r->var_a);
-    dots(r, r->u, keys, ks, a->d, r->ra);
-    for (int t = 0; t < n; t++) r->ra[t] *= inv[r->key[t]];
-    r->isa = standard(a->standardise, r->ra, n, r->xa);
-    r->fa = w[OA] * r->gamma_a;
-    for (int t = 0; t < n; t++) r->S[t] += r->fa * r->xa[t];
+  if (a->term) add(w[OAFF], r->g, r->S, n);
+  if (a->align && a->unit.p)
+    row_alignment(a, r, a->unit.p + b * a->unit.b + kv * a->unit.h, a->unit.n, w, inv);
+  else if (a->align) row_alignment(a, r, k, a->k.n, w, inv);
+  if (a->sep || a->coh)
+    squares(r, a->zq.p + b * a->zq.b + h * a->zq.h + i * a->zq.n, zk, a->zk.n, a->dz, r->d2);
+  if (a->sep) row_separation(a, r, w);
+  if (a->coh) row_cohesion(a, r, zk, w);
+  vf most = set(-INFINITY);
+  float top = -INFINITY, tau = 1 / w[TAU];
+  EACH(t, n) {
+    vf s = L(r->S + t) * tau;
+    S(r->S + t) = s;
+    most = vmax(most, choose(LANE < seti(n - t), s, set(-INFINITY)));
   }
-  if (a->sep || a->coh) {
-    const float *zq = a->zq.p + b * a->zq.b + h * a->zq.h + i * a->zq.n;
-    const float *zk = a->zk.p + b * a->zk.b + h * a->zk.h;
-    for (int t = 0; t < n; t++) {
-      const float *z = zk + r->key[t] * a->zk.n;
-      float d2 = 0;
-      int c = 0;
-      vf s = {0};
-      for (; c + VL <= a->dz; c += VL) {
-        vf x = *(const vf_any *)(zq + c) - *(const vf_any *)(z + c);
-        s += x * x;
-      }
-      for (; c < a->dz; c++) d2 += (zq[c] - z[c]) * (zq[c] - z[c]);
-      r->d2[t] = d2 + sum(s);
-    }
-  }
-  if (a->sep) {
-    float t2 = -1 / (w[TS] * w[TS]);
-    for (int t = 0; t < n; t++) r->ws[t] = r->d2[t] * t2;
-    exps(r->ws, n);
-    r->rho = 0;
-    for (int t = 0; t < n; t++) {
-      if (a->local ? r->near[t] : t != r->own) r->rho += r->ws[t];
-      float over = r->cos[t] - w[DELTA];
-      r->phi[t] = r->near[t] && over > 0 ? -r->ws[t] * over : 0;
-    }
-    r->eta = r->rho / w[KAPPA] < 1 ? r->rho / w[KAPPA] : 1;
-    r->iss = standard(a->standardise, r->phi, n, r->xs);
-    r->fs = w[OS] * r->eta;
-    for (int t = 0; t < n; t++) r->S[t] += r->fs * r->xs[t];
-  }
-  if (a->coh) {
-    const float *zk = a->zk.p + b * a->zk.b + h * a->zk.h;
-    float low = INFINITY, mass = 0, t2 = -1 / (w[TC] * w[TC]);
-    for (int t = 0; t < n; t++)
-      if ((!a->local || r->near[t] || t == r->own) && r->d2[t] < low) low = r->d2[t];
-    for (int t = 0; t < n; t++) r->wc[t] = (r->d2[t] - low) * t2 < 0 ? (r->d2[t] - low) * t2 : 0;
-    exps(r->wc, n);
-    for (int t = 0; t < n; t++) {
-      if (a->local && !r->near[t] && t != r->own) r->wc[t] = 0;
-      mass += r->wc[t];
-    }
-    memset(r->c, 0, a->dz * 4);
-    for (int t = 0; t < n; t++) {
-      r->wc[t] = mass ? r->wc[t] / mass : 0;
-      if (r->wc[t]) axpy(r->wc[t], zk + r->key[t] * a->zk.n, r->c, a->dz);
-    }
-    r->var_c = 0;
-    for (int t = 0; t < n; t++) {
-      const float *z = zk + r->key[t] * a->zk.n;
-      float e = 0;
-      for (int c = 0; c < a->dz; c++) e += (z[c] - r->c[c]) * (z[c] - r->c[c]);
-      r->rc[t] = -e / w[TC];
-      r->var_c += r->wc[t] * e;
-    }
-    r->gamma_c = mass ? gate(-w[AC] * r->var_c) : 0;
-    r->isc = standard(a->standardise, r->rc, n, r->xc);
-    r->fc = w[OC] * r->gamma_c;
-    for (int t = 0; t < n; t++) r->S[t] += r->fc * r->xc[t];
-  }
-  float top = -INFINITY, mass = 0, tau = 1 / w[TAU];
-  for (int t = 0; t < n; t++) {
-    r->S[t] *= tau;
-    if (r->S[t] > top) top = r->S[t];
-  }
-  for (int t = 0; t < n; t++) r->A[t] = r->S[t] - top;
-  for (int t = n; t < round_up(n, VL); t++) r->A[t] = 0;
+  for (int l = 0; l < VL; l++) top = most[l] > top ? most[l] : top;
+  EACH(t, n) S(r->A + t) = L(r->S + t) - top;
   exps(r->A, n);
-  for (int t = 0; t < n; t++) mass += r->A[t];
-  for (int t = 0; t < n; t++) r->A[t] /= mass;
+  vf mass = {0};
+  EACH(t, n) mass += L(r->A + t);
+  float each = 1 / sum(mass);
+  EACH(t, n) S(r->A + t) = L(r->A + t) * each;
   return n;
 }
 /* 1/|x_j| of the keys */
@@ -293,9 +384,8 @@ static int list_forward_task(const ListArgs *a, int task) {
       inverse_lengths(a->hk.p + b * a->hk.b + h * a->hk.h, a->hk.n, a->M, a->da, ihk);
     for (int i = 0; i < a->N; i++) {
       float *out = a->out.p + b * a->out.b + h * a->out.h + i * a->out.n;
-      memset(out, 0, a->e * 4);
       int n = row_forward(a, &r, b, h, i, inv, ihk);
-      for (int t = 0; t < n; t++) axpy(r.A[t], v + r.key[t] * a->v.n, out, a->e);
+      mix_keys(n, r.key, r.A, v, a->v.n, a->e, out);
     }
   }
   return 1;
@@ -308,109 +398,124 @@ static void back_affinity(const ListArgs *a, ListRow *r, int b, int h, int i, co
   float *dhq = a->dhq.p + b * a->dhq.b + h * a->dhq.h + i * a->dhq.n;
   float *dhk = a->dhk.p + b * a->dhk.b + h * a->dhk.h;
   float length = sqrtf(dot1(hq, hq, a->da)), ihq = 1 / (length < FLOOR ? FLOOR : length);
-  float root = 1 / sqrtf(a->da), along = 0;
-  for (int t = 0; t < r->n; t++) {
-    const float *y = hk + r->key[t] * a->hk.n;
-    float *dy = dhk + r->key[t] * a->dhk.n;
-    float dg = a->term ? omega * r->G[t] : 0, ddot = dg * root;
-    if (dg && dbias) {
+  float root = 1 / sqrtf(a->da), *ddot = r->dx, *own = r->tmp;
+  if (!a->term) omega = 0;
+  if (dbias && a->term)
+    for (int t = 0; t < r->n; t++) {
       int far = r->far[t] > MAX_DISTANCE ? MAX_DISTANCE : r->far[t];
-      dbias[(far < -MAX_DISTANCE ? -MAX_DISTANCE : far) + MAX_DISTANCE] += dg;
+      dbias[(far < -MAX_DISTANCE ? -MAX_DISTANCE : far) + MAX_DISTANCE] += omega * r->G[t];
     }
-    if (r->dcos[t]) {
-      float ik = ihk[r->key[t]], f = r->dcos[t] * ihq * ik;
-      ddot += f;
-      axpy(-r->dcos[t] * r->cos[t] * ik * ik * (ik < 1 / FLOOR), y, dy, a->da);
-      along += r->dcos[t] * r->cos[t];
-    }
-    if (!ddot) continue;
-    axpy(ddot, y, dhq, a->da);
-    axpy(ddot, hq, dy, a->da);
+  EACH(t, r->n) {
+    vf ik = gather(ihk, LI(r->key + t)), dcos = L(r->dcos + t);
+    S(ddot + t) = omega * root * L(r->G + t) + dcos * ihq * ik;
+    S(own + t) = keep(-dcos * L(r->cos + t) * ik * ik, ik < set(1 / FLOOR));
   }
+  float along = inner(r->dcos, r->cos, r->n);
+  mix_keys(r->n, r->key, ddot, hk, a->hk.n, a->da, r->du);
+  axpy(1, r->du, dhq, a->da);
   if (along && length >= FLOOR) axpy(-along * ihq * ihq, hq, dhq, a->da);
+  scatter_keys(r, 1, (const float *[]){ddot}, (const float *[]){hq}, own, hk, a->hk.n, dhk, a->dhk.n, a->da);
 }
 static void back_alignment(const ListArgs *a, ListRow *r, int b, int kv, const float *w, const float *inv,
                            float *dw) {
   const float *keys = a->unit.p ? a->unit.p + b * a->unit.b + kv * a->unit.h
                                 : a->k.p + b * a->k.b + kv * a->k.h;
   long ks = a->unit.p ? a->unit.n : a->k.n;
-  float *dkeys = a->dunit.p + b * a->dunit.b + kv * a->dunit.h, df = 0;
-  for (int t = 0; t < r->n; t++) df += r->G[t] * r->xa[t];
+  float *dkeys = a->dunit.p + b * a->dunit.b + kv * a->dunit.h, *ones = r->rank;
+  float df = inner(r->G, r->xa, r->n);
   standard_back(a->standardise, r->xa, r->isa, r->fa, r->G, r->n, r->dx);
   float dy = df * w[OA] * r->gamma_a * (1 - r->gamma_a);
   dw[OA] += df * r->gamma_a;
   dw[AA] -= dy * r->var_a;
   int count = r->count ? r->count : 1;
-  float dlen = dy * w[AA] * 2 * r->len / ((float)count * count), along = 0;
-  memset(r->du, 0, a->d * 4);
-  for (int t = 0; t < r->n; t++) {
-    axpy(r->dx[t] * inv[r->key[t]], keys + r->key[t] * ks, r->du, a->d);
-    along += r->dx[t] * r->ra[t]; /* u.du */
+  float dlen = dy * w[AA] * 2 * r->len / ((float)count * count);
+  float along = inner(r->dx, r->ra, r->n); /* u.du */
+  EACH(t, r->n) {
+    S(r->tmp + t) = L(r->dx + t) * gather(inv, LI(r->key + t));
+    S(ones + t) = keep(set(1), LI(r->near + t));
   }
+  mix_keys(r->n, r->key, r->tmp, keys, ks, a->d, r->du);
   int real = r->len >= FLOOR;
   float f = 1 / (real ? r->len : FLOOR), back = real ? dlen - along * f : 0;
   for (int c = 0; c < a->d; c++) r->du[c] = r->du[c] * f + back * r->u[c]; /* ds */
-  for (int t = 0; t < r->n; t++) {
-    float *dk = dkeys + r->key[t] * a->dunit.n;
-    axpy(r->dx[t], r->u, dk, a->d);
-    if (r->near[t]) axpy(1, r->du, dk, a->d);
-  }
+  scatter_keys(r, 2, (const float *[]){r->dx, ones}, (const float *[]){r->u, r->du}, NULL, NULL, 0, dkeys,
+          a->dunit.n, a->d);
 }
 static void back_separation(const ListArgs *a, ListRow *r, const float *w, float *dw) {
-  float df = 0, t2 = 1 / (w[TS] * w[TS]);
-  for (int t = 0; t < r->n; t++) df += r->G[t] * r->xs[t];
+  float df = inner(r->G, r->xs, r->n), t2 = 1 / (w[TS] * w[TS]), drho = 0;
   standard_back(a->standardise, r->xs, r->iss, r->fs, r->G, r->n, r->dx);
   dw[OS] += df * r->eta;
-  float drho = 0;
   if (r->rho / w[KAPPA] <= 1) {
     drho = df * w[OS] / w[KAPPA];
     dw[KAPPA] -= drho * r->rho / w[KAPPA];
   }
-  for (int t = 0; t < r->n; t++) {
-    float over = r->cos[t] - w[DELTA], dws = (a->local ? r->near[t] : t != r->own) ? drho : 0;
-    if (r->near[t] && over > 0) { /* r = -phi */
-      float dphi = -r->dx[t];
-      dws += dphi * over;
-      r->dcos[t] = dphi * r->ws[t];
-      dw[DELTA] -= dphi * r->ws[t];
-    }
-    r->dd2[t] -= dws * r->ws[t] * t2;
-    dw[TS] += dws * r->ws[t] * 2 * r->d2[t] * t2 / w[TS];
+  vf ddelta = {0}, dtau = {0};
+  EACH(t, r->n) {
+    vf ws = L(r->ws + t), over = L(r->cos + t) - w[DELTA];
+    vf dphi = keep(-L(r->dx + t), LI(r->near + t) & (over > 0)); /* r = -phi */
+    vf dws = keep(set(drho), crowd(a, r, t)) + dphi * over, dcos = dphi * ws, dd2 = dws * ws * t2;
+    S(r->dcos + t) = dcos;
+    S(r->dd2 + t) = L(r->dd2 + t) - dd2;
+    ddelta += dcos;
+    dtau += dd2 * L(r->d2 + t);
   }
+  dw[DELTA] -= sum(ddelta);
+  dw[TS] += 2 / w[TS] * sum(dtau);
 }
-static void back_cohesion(const ListArgs *a, ListRow *r, const float *zk, float *dzk, const float *w,
-                          float *dw) {
-  float df = 0, t2 = 1 / (w[TC] * w[TC]), dvar, mean = 0;
-  for (int t = 0; t < r->n; t++) df += r->G[t] * r->xc[t];
-  standard_back(a->standardise, r->xc, r->isc, r->fc, r->G, r->n, r->dx);
-  float dy = df * w[OC] * r->gamma_c * (1 - r->gamma_c);
+static void back_cohesion(const ListArgs *a, ListRow *r, const float *zk, const float *w, float *dw) {
+  int n = r->n;
+  float df = inner(r->G, r->xc, n), t2 = 1 / (w[TC] * w[TC]);
+  standard_back(a->standardise, r->xc, r->isc, r->fc, r->G, n, r->dx);
+  float dy = df * w[OC] * r->gamma_c * (1 - r->gamma_c), dvar = -dy * w[AC];
   dw[OC] += df * r->gamma_c;
   dw[AC] -= dy * r->var_c;
-  dvar = -dy * w[AC];
-  memset(r->dc, 0, a->dz * 4);
-  for (int t = 0; t < r->n; t++) {
-    const float *z = zk + r->key[t] * a->zk.n;
-    float *dz = dzk + r->key[t] * a->dzk.n, e = -r->rc[t] * w[TC];
-    float de = 2 * (dvar * r->wc[t] - r->dx[t] / w[TC]);
-    dw[TC] += r->dx[t] * e * t2;
-    r->tmp[t] = dvar * e; /* dwc */
-    for (int c = 0; c < a->dz; c++) {
-      float f = de * (z[c] - r->c[c]);
-      dz[c] += f;
-      r->dc[c] -= f;
-    }
+  dw[TC] -= inner(r->dx, r->rc, n) / w[TC];
+  vf all = {0}, mean = {0}, dtau = {0};
+  EACH(t, n) {
+    vf de = 2 * (dvar * L(r->wc + t) - L(r->dx + t) / w[TC]);
+    S(r->de + t) = de;
+    all += de;
   }
-  for (int t = 0; t < r->n; t++) {
-    if (!r->wc[t]) continue;
-    axpy(r->wc[t], r->dc, dzk + r->key[t] * a->dzk.n, a->dz);
-    r->tmp[t] += dot1(r->dc, zk + r->key[t] * a->zk.n, a->dz);
-    mean += r->wc[t] * r->tmp[t];
+  mix_keys(n, r->key, r->de, zk, a->zk.n, a->dz, r->dc);
+  float total = sum(all);
+  for (int c = 0; c < a->dz; c++) r->dc[c] = total * r->c[c] - r->dc[c];
+  dots(r, r->dc, zk, a->zk.n, a->dz, r->tmp);
+  EACH(t, n) { /* dwc */
+    vf x = L(r->tmp + t) - dvar * w[TC] * L(r->rc + t);
+    S(r->tmp + t) = x;
+    mean += L(r->wc + t) * x;
   }
-  for (int t = 0; t < r->n; t++) {
-    float dl = r->wc[t] * (r->tmp[t] - mean);
-    r->dd2[t] -= dl * t2;
-    dw[TC] += dl * 2 * r->d2[t] * t2 / w[TC];
+  float middle = sum(mean);
+  EACH(t, n) {
+    vf dl = L(r->wc + t) * (L(r->tmp + t) - middle) * t2;
+    S(r->dd2 + t) = L(r->dd2 + t) - dl;
+    dtau += dl * L(r->d2 + t);
   }
+  dw[TC] += 2 / w[TC] * sum(dtau);
+}
+/* the gradient of d2, and of the centre where there is cohesion: of z */
+static void back_places(const ListArgs *a, ListRow *r, int b, int h, int i) {
+  const float *zq = a->zq.p + b * a->zq.b + h * a->zq.h + i * a->zq.n;
+  const float *zk = a->zk.p + b * a->zk.b + h * a->zk.h;
+  float *dzq = a->dzq.p + b * a->dzq.b + h * a->dzq.h + i * a->dzq.n;
+  float *dzk = a->dzk.p + b * a->dzk.b + h * a->dzk.h, *pull = r->tmp, *away = r->dx, *less = r->rank;
+  vf all = {0};
+  EACH(t, r->n) {
+    vf f = 2 * L(r->dd2 + t), de = a->coh ? L(r->de + t) : set(0);
+    S(away + t) = -f;
+    S(pull + t) = f + de;
+    S(less + t) = -de;
+    all += f;
+  }
+  mix_keys(r->n, r->key, away, zk, a->zk.n, a->dz, r->du);
+  axpy(1, r->du, dzq, a->dz);
+  axpy(sum(all), zq, dzq, a->dz);
+  if (a->coh)
+    scatter_keys(r, 3, (const float *[]){away, less, r->wc}, (const float *[]){zq, r->c, r->dc}, pull, zk,
+            a->zk.n, dzk, a->dzk.n, a->dz);
+  else
+    scatter_keys(r, 1, (const float *[]){away}, (const float *[]){zq}, pull, zk, a->zk.n, dzk, a->dzk.n,
+            a->dz);
 }
 static void row_backward(const ListArgs *a, ListRow *r, int b, int h, int i, const float *inv,
                          const float *ihk) {
@@ -422,19 +527,23 @@ static void row_backward(const ListArgs *a, ListRow *r, int b, int h, int i, con
   const float *q = a->q.p + b * a->q.b + h * a->q.h + i * a->q.n;
   float *dq = a->dq.p + b * a->dq.b + h * a->dq.h + i * a->dq.n;
   float *dk = a->dk.p + b * a->dk.b + kv * a->dk.h, *dv = a->dv.p + b * a->dv.b + kv * a->dv.h;
-  float delta = 0, scale = 1 / sqrtf(a->d);
+  float scale = 1 / sqrtf(a->d);
   dots(r, g, v, a->v.n, a->e, r->G);
-  for (int t = 0; t < n; t++) delta += r->A[t] * r->G[t];
-  for (int t = 0; t < n; t++) {
-    axpy(r->A[t], g, dv + r->key[t] * a->dv.n, a->e);
-    float ds = r->A[t] * (r->G[t] - delta);
-    dw[TAU] -= ds * r->S[t] / w[TAU];
-    r->G[t] = ds / w[TAU];
-    axpy(r->G[t] * scale, k + r->key[t] * a->k.n, dq, a->d);
-    axpy(r->G[t] * scale, q, dk + r->key[t] * a->dk.n, a->d);
-    r->dd2[t] = r->dcos[t] = 0;
-    if (a->term) dw[OAFF] += r->G[t] * r->g[t];
+  float delta = inner(r->A, r->G, n);
+  vf dtau = {0};
+  EACH(t, n) {
+    vf ds = within(L(r->A + t) * (L(r->G + t) - delta), t, n);
+    dtau += ds * L(r->S + t);
+    S(r->G + t) = ds / w[TAU];
+    S(r->tmp + t) = ds * (scale / w[TAU]);
+    S(r->dd2 + t) = S(r->dcos + t) = set(0);
   }
+  dw[TAU] -= sum(dtau) / w[TAU];
+  mix_keys(n, r->key, r->tmp, k, a->k.n, a->d, r->du);
+  axpy(1, r->du, dq, a->d);
+  scatter_keys(r, 1, (const float *[]){r->A}, (const float *[]){g}, NULL, NULL, 0, dv, a->dv.n, a->e);
+  scatter_keys(r, 1, (const float *[]){r->tmp}, (const float *[]){q}, NULL, NULL, 0, dk, a->dk.n, a->d);
+  if (a->term) dw[OAFF] += inner(r->G, r->g, n);
   if (a->dother.p) {
     const int64_t *list = a->list + b * a->list_b + h * a->list_h + i * a->list_n;
     float *to = a->dother.p + b * a->dother.b + h * a->dother.h + i * a->dother.n;
@@ -442,22 +551,8 @@ static void row_backward(const ListArgs *a, ListRow *r, int b, int h, int i, con
   }
   if (a->align) back_alignment(a, r, b, kv, w, inv, dw);
   if (a->sep) back_separation(a, r, w, dw);
-  if (a->sep || a->coh) {
-    const float *zq = a->zq.p + b * a->zq.b + h * a->zq.h + i * a->zq.n;
-    const float *zk = a->zk.p + b * a->zk.b + h * a->zk.h;
-    float *dzq = a->dzq.p + b * a->dzq.b + h * a->dzq.h + i * a->dzq.n;
-    float *dzk = a->dzk.p + b * a->dzk.b + h * a->dzk.h;
-    if (a->coh) back_cohesion(a, r, zk, dzk, w, dw);
-    for (int t = 0; t < n; t++) {
-      const float *z = zk + r->key[t] * a->zk.n;
-      float *dz = dzk + r->key[t] * a->dzk.n;
-      for (int c = 0; c < a->dz; c++) {
-        float f = 2 * r->dd2[t] * (zq[c] - z[c]);
-        dzq[c] += f;
-        dz[c] -= f;
-      }
-    }
-  }
+  if (a->coh) back_cohesion(a, r, a->zk.p + b * a->zk.b + h * a->zk.h, w, dw);
+  if (a->sep || a->coh) back_places(a, r, b, h, i);
   if (a->sep || a->term)
     back_affinity(a, r, b, h, i, ihk, w[OAFF],
                   a->dbias ? a->dbias + (long)(b * a->H + h) * (2 * MAX_DISTANCE + 1) : NULL);
