@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ascender import Rules, asc_attention, asc_parts
-from support.cases import KINDS, case
+from ascender.core.checks import build_flock
+from support.cases import KINDS, NATIVE, case
 from support.laws import gap, run
 from support.worked_cases import NAMES, VECTORS, load, oracle_of
 
-PARTS = ("base", "align", "sep", "coh", "other", "total", "weights")
+PARTS = ("base", "align", "sep", "coh", "aff", "other", "total", "weights")
 TOLERANCE = 1e-10
 
 
@@ -26,6 +27,7 @@ def call_of(name):
     scopes = {key: meta[key] for key in ("standardise", "separation_scope", "local_scope")}
     call["rules"] = Rules(**numbers, **scopes)
     call |= {key: meta[key] for key in ("causal", "window", "n_global", "cross")}
+    call |= {key: meta[key] for key in ("scope", "affinity", "affinity_term") if key in meta}
     call["neighbours"] = meta["neighbours"]
     if meta["neighbours"] == "given":
         call["neighbours"] = torch.from_numpy(data["neighbours"])
@@ -34,21 +36,25 @@ def call_of(name):
     if meta["pad"]:
         M = data["k"].shape[2]
         call["mask"] = torch.stack([torch.arange(M) < n for n in meta["pad"]])[:, None, None]
-    return call, {key: torch.from_numpy(x) for key, x in data.items() if key != "meta"}
+    results = {key: torch.from_numpy(x) for key, x in data.items() if key != "meta"}
+    return call, {"part_aff": torch.zeros_like(results["part_base"])} | results
 
 
 # Written out: what is not here must be refused.
+FLOCK = {name for name in NAMES if name.startswith("flock")}
 SERVED = {
     "dense": set(NAMES),
     "compact": set(NAMES) - {"scope_all"},
     "decode": set(NAMES) - {"scope_all"},
-    "folded": set(NAMES) - {"scope_all", "other_bias", "repeated_causal", "window"},
+    "folded": set(NAMES) - {"scope_all", "other_bias", "repeated_causal", "window"} - FLOCK,
     "windowed": {"window"},
+    "flock": FLOCK,
 }
 
 
-def test_all_fifteen_vectors_are_here():
-    assert len(VECTORS) == len(NAMES) == 15
+def test_all_vectors_are_here():
+    assert len(VECTORS) == len(NAMES) == 22
+    assert len(FLOCK) == 7
 
 
 @pytest.mark.parametrize("backend", SERVED)
@@ -61,6 +67,21 @@ def test_vector(name, backend):
         return
     out = asc_attention(**call, backend=backend)
     assert torch.allclose(out, expected["out"], rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("backend", ["flock", *(["native"] if NATIVE else [])])
+@pytest.mark.parametrize("name", sorted(FLOCK))
+def test_vector_in_float32(name, backend):
+    call, expected = call_of(name)
+    call = {key: x.float() if torch.is_tensor(x) else x for key, x in call.items()}
+    assert gap(asc_attention(**call, backend=backend), expected["out"]) < 3e-6
+
+
+@pytest.mark.parametrize("name", sorted(FLOCK))
+def test_flock_of_a_vector(name):
+    call, expected = call_of(name)
+    flock = build_flock(**call)
+    assert torch.equal(flock.scope.mask(flock.far).expand_as(expected["flock"]), expected["flock"])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -73,6 +73,8 @@ def outputs_gap(case: Case, a: Tensor, b: Tensor) -> float:
 def visible(case: Case) -> Tensor:
     """V, (B, H or 1, N, M), from the loops of the oracle and not from the package."""
     masks = {key: x for key, x in case.masks.items() if key != "mask"}
+    if case.flock.get("scope") == "flock":  # members of the flock, not limits of V
+        masks = {key: x for key, x in masks.items() if key not in ("window", "n_global")}
     V = torch.from_numpy(visible_oracle(case.N, case.M, **masks))[:, None]
     V = V.to(case.leaves["q"].device)
     return V & case.masks["mask"] if "mask" in case.masks else V
