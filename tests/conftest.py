@@ -32,3 +32,11 @@ def pytest_generate_tests(metafunc):
 def unchecked(monkeypatch):
     """As a user has it: without the shape checker, whose own errors would come first."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture(scope="module")
+def unchecked_module():
+    """The same for all tests of a file, where the checks would take most of the time."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

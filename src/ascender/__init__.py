@@ -72,8 +72,8 @@ def __getattr__(name: str) -> Any:
     from importlib.util import find_spec
 
     if name in HOMES:
-        found = globals()[name] = getattr(import_module(f"ascender.{HOMES[name]}"), name)
-        return found
+        value = globals()[name] = getattr(import_module(f"ascender.{HOMES[name]}"), name)
+        return value
     if name.startswith("_") or find_spec(f"ascender.{name}") is None:
         raise AttributeError(f"module 'ascender' has no attribute {name!r}")
     return import_module(f"ascender.{name}")

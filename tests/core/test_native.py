@@ -1,5 +1,9 @@
 """The C kernel equals the definition: every option, any shape, threads, compile, checkpoints."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from hypothesis import Phase, given, settings
@@ -7,6 +11,7 @@ from hypothesis import strategies as st
 from torch.utils.checkpoint import checkpoint
 
 from ascender import AscenderAttention, Rules, asc_attention
+from ascender.kernels import library
 from ascender.kernels.build import kernels
 from support.cases import FEW, KINDS, OPTIONS, case
 from support.laws import gap, gradients
@@ -61,7 +66,10 @@ def test_any_shape(sizes, more, k, causal, kind):
         assert float((a - b).detach().abs().max()) <= 2e-3 * size
 
 
-def test_threads_change_nothing():
+@pytest.mark.parametrize("team", ["openmp", "pool"])
+def test_threads_change_nothing(team, monkeypatch):
+    if team == "pool":
+        monkeypatch.setattr(library, "_openmp", lambda: None)
     layer = AscenderAttention(32, 4, backend="native")
     x, threads, outputs = torch.randn(5, 21, 32), torch.get_num_threads(), []
     try:
@@ -71,6 +79,30 @@ def test_threads_change_nothing():
     finally:
         torch.set_num_threads(threads)
     assert all(torch.equal(out, outputs[0]) for out in outputs)
+
+
+FORKED = """
+import os, torch
+from ascender import Rules, asc_attention
+torch.set_num_threads(2)
+x = torch.randn(2, 2, 9, 4, generator=torch.Generator().manual_seed(0))
+def out():
+    return asc_attention(x, x, x, x, x, rules=Rules(k=2), backend="native")
+before = out()
+child = os.fork()
+if not child:
+    os._exit(0 if torch.equal(out(), before) else 1)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_threads_after_a_fork():
+    """The child has none of its parent's threads, and must not wait for them."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "0\n"
 
 
 def test_checkpoint():

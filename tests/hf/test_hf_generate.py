@@ -1,67 +1,24 @@
 """generate(): the tokens and the scores are those of the whole sequence without a cache, for every
 attention that decodes, in batches, beams and streams."""
 
-import copy
-
-import jaxtyping
 import pytest
 import torch
-import transformers
 
-from ascender.hf import AscenderCache, AscenderForCausalLM, AscenderForConditionalGeneration
+from ascender.hf import AscenderCache, AscenderForCausalLM
 from ascender.nn.baselines import ATTENTIONS
-from ascender.nn.cache import CrossKV
+from support.generate_cases import (
+    DECODERS,
+    NEW,
+    decoder,
+    generate,
+    padded,
+    same,
+    tokens,
+    translator,
+)
 from support.hf_cases import OPTIONS, B, D, N, V, config, make
 
-NEW = 6
-DECODERS = {
-    "ascender": ("ascender", {"k": 3}),
-    "shared": ("ascender", {"k": 3, "geometry": "shared", "numbers": "shared"}),
-    "qk_norm": ("ascender", {"k": 3, "geometry": "shared", "qk_norm": True}),
-    "window": ("ascender", {"k": 3, "window": 4, "n_global": 2}),
-    "local": ("ascender", {"k": 3, "local_scope": "neighbours", "neighbours": "scores"}),
-    "shuffled": ("shuffled", {"k": 3}),
-    "vanilla": ("vanilla", {}),
-    "matched": ("matched", {}),
-    "longformer": ("longformer", {"window": 4, "n_global": 2}),
-    "bigbird": ("bigbird", {"block": 3}),
-    "performer": ("performer", {"features": 32}),
-    "linear": ("linear", {}),
-}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def without_the_checks_of_shapes():
-    """They are on in test_hf_models.py; here they would take most of the time."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
-def tokens(b=B, n=N, seed=1):
-    """No token twice in a row. Twins have the same h where positions leave it alone, so who of
-    them is among the k nearest is a matter of rounding, which no two ways of computing share."""
-    random = torch.Generator().manual_seed(seed)
-    return torch.stack([3 + torch.randperm(V - 3, generator=random)[:n] for _ in range(b)])
-
-
-def decoder(name, **fields):
-    attention, options = DECODERS[name]
-    return make(attention=attention, attention_options=options, **fields)
-
-
-def generate(model, ids, **how):
-    """(tokens, logits of every new one)."""
-    found = model.generate(
-        ids, max_new_tokens=NEW, do_sample=False, output_logits=True, no_repeat_ngram_size=1,
-        suppress_tokens=[0], return_dict_in_generate=True, **how,
-    )  # fmt: skip
-    return found.sequences, torch.stack(found.logits, 1)
-
-
-def same(a, b):
-    assert torch.equal(a[0], b[0])
-    torch.testing.assert_close(a[1], b[1], atol=2e-5, rtol=1e-4)
+pytestmark = pytest.mark.usefixtures("unchecked_module")
 
 
 def test_all_that_decode_are_here():
@@ -129,13 +86,6 @@ def test_beams_follow_their_caches(name, monkeypatch):
     assert not torch.equal(model.generate(tokens(), **how), plain), "it matters"
 
 
-def padded():
-    ids, mask = tokens(3), torch.ones(3, N, dtype=torch.long)
-    for row, pad in ((1, 3), (2, 7)):
-        ids[row, :pad], mask[row, :pad] = 0, 0
-    return ids, mask
-
-
 LEFT = [n for n in DECODERS if n not in ("window", "longformer", "bigbird", "shuffled")]
 
 
@@ -196,119 +146,6 @@ def test_shared_neighbours_decode():
     same(*(generate(window, tokens(), use_cache=use) for use in (True, False)))
 
 
-STREAMS = {
-    "window": ("ascender", {"k": 16, "window": 4, "n_global": 2}),
-    "shared": ("ascender", {"k": 16, "window": 4, "geometry": "shared", "qk_norm": True}),
-    **{name: DECODERS[name] for name in ("longformer", "performer", "linear")},
-}
-
-
-def streamed(model, ids, new):
-    """(tokens, bytes of the cache and tokens held in it after every step)."""
-    cache, sizes, held = model.new_cache(), [], []
-
-    def look(*_):
-        sizes.append(cache.nbytes())
-        held.append(max(getattr(each, "held", 0) for each in cache.own))
-
-    model.register_forward_hook(look)
-    found = model.generate(ids, max_new_tokens=new, do_sample=False, past_key_values=cache)
-    return found, sizes, held
-
-
-@pytest.mark.parametrize(
-    ("name", "position"),
-    [
-        *(("window", p) for p in ("rope", "alibi", "none", "t5")),
-        ("shared", "rope"), ("longformer", "rope"), ("longformer", "alibi"), ("performer", "rope"),
-        ("linear", "none"),
-    ],
-)  # fmt: skip
-def test_streams_beyond_the_trained_length(name, position):
-    """64 tokens where 16 were the most: the memory stays, the rows are those of the whole pass."""
-    attention, options = STREAMS[name]
-    fields = {"max_position_embeddings": 16, "position": position}
-    model = make(attention=attention, attention_options=options, **fields)
-    found, sizes, held = streamed(model, tokens(), new=64)
-    assert found.shape[1] == N + 64
-    assert sizes[20] == sizes[-1] > 0
-    assert max(held) <= 4 * (2 * 4 + 2)  # of a window of 4 to both sides and 2 globals
-    with torch.no_grad():
-        logits = model(found, use_cache=False).logits[:, N - 1 : -1]
-    assert torch.equal(logits.argmax(-1), found[:, N:])
-
-
-def test_without_a_window_the_memory_grows():
-    _, sizes, held = streamed(make(max_position_embeddings=16), tokens(), new=64)
-    assert sizes[-1] > 2 * sizes[20]
-    assert held[-1] == N + 64 - 1
-
-
-def test_learned_positions_end():
-    model = make(position="learned", max_position_embeddings=16)
-    with pytest.raises(ValueError, match="position 16; expected one in the table"):
-        model.generate(tokens(), max_new_tokens=16, do_sample=False)
-
-
-def test_what_cannot_be_says_so():
-    model = make()
-    for kind in ("static", "offloaded", "quantized"):
-        with pytest.raises(ValueError, match=f"cache_implementation = '{kind}'; expected None"):
-            model.generate(tokens(1), cache_implementation=kind, max_new_tokens=2)
-    for name in ("linear", "performer"):
-        with pytest.raises(ValueError, match=f"assisted generation with {name} attention"):
-            decoder(name).generate(tokens(1), prompt_lookup_num_tokens=2, max_new_tokens=2)
-        with pytest.raises(NotImplementedError, match="expected greedy, sampling or beam"):
-            decoder(name).new_cache().crop(-1)
-    with pytest.raises(ValueError, match=r"(?i)contrastive"):
-        model.generate(tokens(1), penalty_alpha=0.6, top_k=4, max_new_tokens=2)
-    with pytest.raises(ValueError, match="tokens_to_remove = 2; expected 0, or less"):
-        model.new_cache().crop(2)
-    with pytest.raises(ValueError, match="n = 1 of 0 tokens"):
-        model.new_cache().crop(-1)
-    with pytest.raises(TypeError, match="past_key_values is DynamicCache; expected AscenderCache"):
-        model(tokens(), past_key_values=transformers.DynamicCache())
-    graph = make(attention="graph")
-    with pytest.raises(ValueError, match="cannot decode with a cache"):
-        graph(tokens(), use_cache=True, neighbours=tokens())
-
-
-CROPPED = [name for name in DECODERS if name not in ("linear", "performer")]
-
-
-@pytest.mark.parametrize("name", CROPPED)
-def test_a_cache_goes_back(name):
-    """Tokens forgotten leave no trace, beyond the window too."""
-    model, ids = decoder(name), tokens(n=30)
-    cache, wrong = model.new_cache(), tokens(n=3, seed=5)
-    with torch.no_grad():
-        for start in range(0, 30, 2):
-            model(ids[:, start : start + 2], past_key_values=cache)
-            model(wrong, past_key_values=cache)
-            assert cache.get_seq_length() == start + 5
-            cache.crop(-3)
-        found = model(ids[:, :2], past_key_values=cache).logits
-        whole = model(torch.cat([ids, ids[:, :2]], 1), use_cache=False).logits
-    torch.testing.assert_close(found, whole[:, -2:], atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("name", CROPPED)
-def test_assisted_generation_is_greedy(name):
-    model, ids = decoder(name), tokens(1).repeat(1, 2)
-    how = dict(max_new_tokens=12, do_sample=False)
-    wanted = model.generate(ids, **how)
-    assert torch.equal(model.generate(ids, prompt_lookup_num_tokens=3, **how), wanted)
-    other = make(seed=3)  # guesses wrong most of the time
-    assert torch.equal(model.generate(ids, assistant_model=other, **how), wanted)
-
-
-def test_assisted_translation():
-    model = translator()
-    how = dict(max_new_tokens=12, do_sample=False)
-    found = model.generate(tokens(1), assistant_model=translator(), **how)
-    assert torch.equal(found, model.generate(tokens(1), **how))
-
-
 @pytest.mark.parametrize("name", DECODERS)
 def test_half_precision_on_the_cpu(name):
     """float16: a cache gives what the whole pass gives, and both what float32 gives."""
@@ -341,31 +178,6 @@ def test_masks_of_the_wrong_length_are_refused(length):
         )  # fmt: skip
 
 
-def test_masks_beside_a_cache():
-    model, ids = make(), tokens()
-    cache = model.new_cache()
-    with torch.no_grad():
-        model(ids[:, :8], past_key_values=cache)
-        with pytest.raises(ValueError, match=r"expected \(2, 3\), or \(2, 11\) with the 8 tokens"):
-            model(ids[:, 8:], past_key_values=cache, attention_mask=torch.ones(B, 8))
-        found = [
-            model(ids[:, 8:], past_key_values=copy.deepcopy(cache), attention_mask=mask).logits
-            for mask in (torch.ones(B, 3), torch.ones(B, N), None)
-        ]
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[0], found[2])
-
-
-def test_a_cache_where_it_is_wanted():
-    model = make()
-    assert model(tokens()).past_key_values is None  # with gradients none by default
-    assert model(tokens(), use_cache=True).past_key_values.get_seq_length() == N
-    with torch.no_grad():
-        assert model(tokens()).past_key_values.batch_size == B
-        assert model(tokens(), labels=tokens()).past_key_values is None
-        assert make("masked")(tokens()).past_key_values is None
-
-
 def test_embeddings_as_a_prompt():
     model, ids = make(), tokens()
     x = model.get_input_embeddings()(ids)
@@ -382,86 +194,6 @@ def test_attentions_of_generated_tokens():
     shapes = [step[0].shape[-2:] for step in found.attentions]
     assert shapes == [(N, N), (1, N + 1), (1, N + 2)]
     torch.testing.assert_close(found.attentions[2][1].sum(-1), torch.ones(B, 2, 1))
-
-
-# --- encoder and decoder
-
-
-def translator(**fields):
-    return make("seq2seq", **fields)
-
-
-@pytest.mark.parametrize(
-    "name", ["ascender", "qk_norm", "window", "vanilla", "longformer", "performer", "linear"]
-)
-@pytest.mark.parametrize("position", ["rope", "learned"])
-def test_translation_with_and_without_a_cache(name, position):
-    attention, options = DECODERS[name]
-    model = translator(attention=attention, attention_options=options, position=position)
-    cached, plain = (generate(model, tokens(), use_cache=use) for use in (True, False))
-    same(cached, plain)
-    assert not torch.allclose(generate(model, tokens(seed=8))[1], cached[1], atol=1e-3)
-
-
-@pytest.mark.parametrize("cross", ["vanilla", "linear"])
-def test_another_cross_attention(cross):
-    model = translator(cross_attention=cross)
-    assert model.decoder.layers[0].cross.name == cross
-    same(*(generate(model, tokens(), use_cache=use) for use in (True, False)))
-
-
-def test_translation_by_beams():
-    model = translator()
-    how = dict(num_beams=3, num_return_sequences=3, max_new_tokens=NEW, no_repeat_ngram_size=1)
-    cached, plain = (model.generate(tokens(), use_cache=use, **how) for use in (True, False))
-    assert torch.equal(cached, plain)
-
-
-def test_padding_of_what_is_translated():
-    model = translator()
-    ids, mask = padded()
-    for flip in (False, True):
-        x, m = (ids.flip(1), mask.flip(1)) if flip else (ids, mask)
-        batch, logits = generate(model, x, attention_mask=m)
-        for row in range(3):
-            alone = generate(model, x[row : row + 1, m[row].bool()])
-            same(alone, (batch[row : row + 1], logits[row : row + 1]))
-
-
-def test_the_encoder_is_read_once():
-    """Keys, values, z and h of the encoder's states are made at the first token, then kept."""
-    model = translator()
-    cross = model.decoder.layers[1].cross
-    sizes = {"W_K": [], "U": [], "W_Q": []}
-    for name, seen in sizes.items():
-        getattr(cross, name).register_forward_pre_hook(
-            lambda m, args, seen=seen: seen.append(args[0].shape[1])
-        )
-    model.generate(tokens(), max_new_tokens=4, do_sample=False)
-    assert sizes["W_K"] == [N, 1, 1, 1]
-    assert sizes["W_Q"] == [1, 1, 1, 1]
-    assert sizes["U"] == [1, N, 1, 1, 1, 1, 1, 1]  # of the rows, then of the context
-
-
-def test_memory_is_for_a_context():
-    module = config().make_attention(None)
-    x, context = torch.randn(B, 3, D), torch.randn(B, 5, D)
-    memory = CrossKV()
-    first = module(x, context, cache=memory)
-    assert set(memory) == {"k", "v", "z_k", "h_k"}
-    assert torch.equal(module(x, context, cache=memory), first)
-    assert torch.equal(module(x, context), first)
-    with pytest.raises(ValueError, match="CrossKV, without a context"):
-        module(x, cache=CrossKV())
-    memory.reorder(torch.tensor([1, 0]))
-    swapped = module(x.flip(0), context.flip(0), cache=memory)
-    torch.testing.assert_close(swapped, first.flip(0))
-
-
-def test_start_tokens_are_asked_for():
-    model = AscenderForConditionalGeneration(config(decoder_start_token_id=None))
-    with pytest.raises(ValueError, match="decoder_start_token_id = None"):
-        model(tokens(), labels=tokens())
 
 
 def test_saved_models_generate_alike(tmp_path):

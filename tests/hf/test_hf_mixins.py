@@ -20,7 +20,6 @@ import types
 import unittest
 from pathlib import Path
 
-import jaxtyping
 import pytest
 
 from support.hf_cases import HEADS, LABELS, B, N, config, inputs, tokens
@@ -55,14 +54,7 @@ def load():
 common, GenerationTesterMixin = load()
 from ascender import hf  # noqa: E402
 
-
-@pytest.fixture(autouse=True, scope="module")
-def without_the_checks_of_shapes():
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
+pytestmark = pytest.mark.usefixtures("unchecked_module")
 LABELLED = ("causal", "masked", "sequence", "token")  # the bare model is inside each
 
 

@@ -2,7 +2,6 @@
 
 import json
 
-import jaxtyping
 import pytest
 import torch
 import transformers
@@ -19,12 +18,7 @@ from support.hf_trainer import N, V, rows, trainer, weights
 
 pytest.importorskip("accelerate")
 
-
-@pytest.fixture(autouse=True, scope="module")
-def without_the_checks_of_shapes():
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+pytestmark = pytest.mark.usefixtures("unchecked_module")
 
 
 def test_it_learns_evaluates_and_predicts(tmp_path):

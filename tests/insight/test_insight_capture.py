@@ -16,6 +16,9 @@ B, N, H, LAYERS = 2, 11, 3, 2
 SIZES = {"hidden_size": 18, "num_hidden_layers": LAYERS, "num_attention_heads": H}
 
 
+FLOCK = {"k": 2, "omega": 0.7, "scope": "flock", "far": 3, "window": 1, "n_global": 1}
+
+
 def ours(**more):
     torch.manual_seed(0)
     options = {"k": 4, "omega": 0.7}
@@ -43,6 +46,7 @@ def ids():
     [
         ours, llama, swarm, lambda: ours(attention="vanilla", attention_options={}),
         lambda: ours(position="alibi"), lambda: ours(normalizer="topk"),
+        lambda: ours(attention_options=FLOCK),
     ],
 )  # fmt: skip
 @torch.no_grad()
@@ -80,6 +84,16 @@ def test_the_geometry_is_the_rules_own():
     assert not g.near.diagonal(dim1=-2, dim2=-1).any()
     assert g.away.shape == (B, H, N)
     assert (g.away - (g.z - g.c).norm(dim=-1)).abs().max() == 0
+
+
+def test_in_flock_scope_what_is_visible_is_the_flock():
+    _, layers = capture(ours(attention_options=FLOCK), input_ids=ids())
+    seen, near = layers[0].visible, layers[0].geometry.near
+    assert seen[:, :, 1:].sum(-1).max() == 1 + 1 + 1 + 3  # self, window, global, far
+    assert not (near & ~seen).any()
+    assert near[:, :, 1:].sum(-1).max() == 2
+    assert layers[0].parts.aff.any()
+    assert not layers[0].parts.aff.masked_fill(seen, 0).any()
 
 
 def test_a_muted_rule_is_silent_and_comes_back():

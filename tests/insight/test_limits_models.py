@@ -1,80 +1,30 @@
-"""Limits of normalisation: of whole models, on the command line, in training, in the documents."""
+"""Limits of normalisation in whole models."""
 
-import html
-import io
 import json
 import math
-from pathlib import Path
 from statistics import fmean, stdev
-from types import SimpleNamespace
 
-import jaxtyping
 import pytest
 import torch
-from rich.console import Console
-from typer.testing import CliRunner
 
 from ascender.core.normalizers import NORMALIZERS
 from ascender.core.rules import RULES
-from ascender.hf import AscenderConfig, AscenderForCausalLM
 from ascender.hf.tokens import bytes_tokenizer
 from ascender.insight import capture, muted
 from ascender.insight.contribution import rows_of
-from ascender.insight.limits import (
-    LimitsCallback,
-    Thresholds,
-    alarms,
-    figures,
-    head_metrics,
-    measure,
-)
-from ascender.insight.limits.inputs import default_text, task_inputs, text_inputs
+from ascender.insight.limits import alarms, head_metrics, measure
+from ascender.insight.limits.inputs import task_inputs, text_inputs
 from ascender.insight.limits.measure import Measured, measured_rows
 from ascender.insight.limits.monitor import guideline
-from ascender.insight.limits.page import report
-from ascender.insight.limits.summary import advice, compared, growth, of, summary, verdict
-from ascender.insight.limits.tables import (
-    TABLES,
-    brief,
-    fill_tables,
-    over_seeds,
-    side_by_side,
-)
-from ascender.report.blocks import block_names
+from ascender.insight.limits.summary import compared, growth, of, summary, verdict
+from ascender.insight.limits.tables import TABLES, side_by_side
 from ascender.report.table import markdown
 from ascender.tasks import task
+from support.limits_cases import HEADS, LAYERS, LENGTHS, made
 
 pytest.importorskip("entmax")
-ROOT = Path(__file__).resolve().parents[2]
-LENGTHS = (16, 40)
-LAYERS, HEADS = 2, 3
 
-
-def made(attention="ascender", normalizer="softmax", seed=0, **more):
-    torch.manual_seed(seed)
-    config = AscenderConfig(
-        vocab_size=258, hidden_size=24, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-        attention=attention, normalizer=normalizer, max_position_embeddings=64,
-        initializer_range=0.4, **more,
-    )  # fmt: skip
-    return AscenderForCausalLM(config).eval()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def without_the_checks_of_shapes():
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
-@pytest.fixture(scope="module")
-def inputs():
-    return text_inputs(bytes_tokenizer(), default_text(), LENGTHS, batch=2)
-
-
-@pytest.fixture(scope="module")
-def found(inputs):
-    return measure(made(), inputs, name="ours")
+pytestmark = pytest.mark.usefixtures("unchecked_module")
 
 
 def test_windows_grow_from_where_they_begin(inputs):
@@ -221,141 +171,6 @@ def test_two_models_side_by_side(found, inputs):
     assert compared(found, found, paired=True)["slower"] == 0
 
 
-def test_the_report_is_whole_and_closed(found, inputs, tmp_path, monkeypatch):
-    few = measure(made(), {16: inputs[16]}, name="<b>few", normalizers=["topk"])
-    monkeypatch.setattr(figures, "FIGURES", {"support": figures.support})
-    written = report(few, tmp_path, found, lang="both")
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert {"limits.json", "rows.json", "heads.csv", "limits.md", "compare.png"} <= {
-        path.name for path in written
-    }
-    assert "정규화의 한계" in page
-    assert "http://" not in page.replace("http://www.w3.org", "")
-    assert "<script" not in page
-    csv = (tmp_path / "heads.csv").read_text(encoding="utf-8").splitlines()
-    assert len(csv) == 1 + len(few.heads) + len(found.heads)
-    assert "&lt;b&gt;few" in page
-    assert "<b>few" not in page
-    with pytest.raises(ValueError, match="unknown lang 'fr'"):
-        report(found, tmp_path, lang="fr")
-
-
-@pytest.mark.parametrize("name", figures.FIGURES)
-def test_every_figure_draws_what_is_measured(name, found):
-    drawn = figures.FIGURES[name](found)
-    axes = drawn.get_axes()
-    assert len(axes) == (1 if name in ("support", "normalizers") else LAYERS)
-    lines = {line.get_label(): line for line in axes[0].lines}
-    if name == "gradient":
-        rows = [r for r in found.slopes if (r.normalizer, r.layer, r.head) == ("softmax", 0, 1)]
-        assert list(lines["head 1"].get_ydata()) == [r.spectral for r in rows]
-    if name == "support":
-        ends = [r.support for r in of(found) if r.length == 40]
-        assert lines["softmax *"].get_ydata()[-1] == pytest.approx(sum(ends) / len(ends))
-
-
-def saved(folder, model):
-    model.save_pretrained(folder)
-    bytes_tokenizer().save_pretrained(folder)
-    return str(folder)
-
-
-def run(*words):
-    from ascender.cli import app
-
-    return CliRunner().invoke(app, ["limits", *words])
-
-
-def test_the_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "FIGURES", {"support": figures.support})
-    model = saved(tmp_path / "m", made())
-    text = tmp_path / "t.txt"
-    text.write_text("one <script> two " * 20, encoding="utf-8")
-    given = ("--text-file", str(text), "--lengths", "8,24", "--normalizers", "topk", "--batch", "2")
-    done = run(model, *given, "--compare", "muted", "--json", "--out", str(tmp_path / "out"))
-    assert done.exit_code == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [m["name"] for m in told["models"]] == ["m", "m, muted"]
-    assert {r["normalizer"] for r in told["models"][0]["rows"]} == {"softmax", "topk"}
-    assert (tmp_path / "out" / "index.html").exists()
-    assert str(tmp_path) not in (tmp_path / "out" / "limits.json").read_text(encoding="utf-8")
-    short = run(model, *given, "--compare", "muted")
-    *_, seen, do = short.stdout.splitlines()
-    assert [seen, do] == told["advice"]
-    assert (seen.startswith("Result: at 24 tokens, a head of m "), do.startswith("Next: ")) == (
-        1,
-        1,
-    )
-    assert len(short.stdout.splitlines()) < 40
-    assert seen in html.unescape((tmp_path / "out" / "index.html").read_text("utf-8"))
-    assert do in (tmp_path / "out" / "limits.md").read_text("utf-8")
-
-
-def test_no_heading_is_cut(found):
-    """At the width of a file, whatever the table."""
-    from ascender.cli.terminal import WIDTH
-    from ascender.report.terminal import rich_table
-
-    kept = summary(found)
-    made = [*(table(kept) for table in TABLES.values()), brief(kept), side_by_side(kept, kept)]
-    for table in made:
-        console = Console(width=WIDTH, file=io.StringIO())
-        console.print(rich_table(table, title="title", width=WIDTH))
-        drawn = console.file.getvalue()
-        for word in " ".join(table.headings("en")).split():
-            assert word in drawn, (table.name, word)
-
-
-def looked(share, grows, temperature=1.0, other=None):
-    """Two heads at two lengths, exp(H) ∝ L^grows; perhaps under another normaliser too."""
-    rows = [
-        SimpleNamespace(
-            normalizer=name, layer=0, head=head, length=n, keys=n,
-            share=share * (n / 64) ** (b - 1),
-            support=share * 64 * (n / 64) ** b, temperature=temperature,
-        )
-        for name, b in (("softmax", grows), *([other] if other else []))
-        for head in (0, 1)
-        for n in (16, 64)
-    ]  # fmt: skip
-    return SimpleNamespace(name="m", own="softmax", heads=rows)
-
-
-@pytest.mark.parametrize(
-    ("given", "seen", "do"),
-    [
-        ((0.05, 0.9), "0 of 2 heads over 0.06 or more; the effective support grows with length as "
-         "L^0.90.", "Next: nothing to do. Most heads"),
-        ((0.5, 0.2), "over 0.50 of its keys", "nothing to do for longer texts"),
-        ((0.5, 0.9), "2 of 2 heads", "without --normalizers"),
-        ((0.5, 0.9, 1.0, ("topk", 0.1)), "2 of 2 heads", "topk comes nearest (L^0.10)"),
-        ((0.5, 0.9, 0.05), "2 of 2 heads", "raise the temperature of 2 heads to 0.1 or more "
-         "(first: layer 0 head 0)"),
-    ],
-)  # fmt: skip
-def test_what_was_seen_and_what_to_do(given, seen, do):
-    found = advice(looked(*given))
-    assert seen in found[0][0]
-    assert do in found[1][0]
-    assert all(ko and ko != en for en, ko in found)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--lengths", "65"], "length 65; expected at most 64, the model's positions"),
-        (["--normalizers", "softmx"], "unknown normalizer 'softmx'"),
-        (["--compare", "muted"], "has no rules to mute"),
-        (["--lang", "fr"], "unknown lang 'fr'"),
-        (["--task", "distnct"], "unknown task 'distnct'"),
-    ],
-)
-def test_errors_name_the_value(words, said, tmp_path):
-    done = run(saved(tmp_path / "m", made("vanilla")), *words)
-    assert done.exit_code == 1
-    assert said in done.stderr
-
-
 def test_a_tasks_examples_are_cut():
     cut = task_inputs(task("distinct"), None, 3)
     whole = max(cut)
@@ -365,113 +180,3 @@ def test_a_tasks_examples_are_cut():
         assert torch.equal(shorter, t[:, : shorter.shape[1]] if t.ndim > 1 else t)
     with pytest.raises(ValueError, match=f"expected at most {whole}"):
         task_inputs(task("distinct"), [whole + 1])
-
-
-# --- while training
-
-
-def test_alarms_by_thresholds():
-    found = {
-        "share": [[0.5, 0.95]], "support": [[1.0, 9.0]], "separable": [[0.1, 0.9]],
-        "temperature": [[1.0, 1.0]],
-    }  # fmt: skip
-    told = alarms(found)
-    assert [line.split(" heads ")[0] for line in told] == ["1 of 2"] * 3
-    assert "layer 0 head 1 with 0.95" in told[0]
-    easy = Thresholds(share=1, support=0, separable=0, temperature=0)
-    assert alarms(found, easy) == []
-    with pytest.raises(ValueError, match="share = -1"):
-        Thresholds(share=-1)
-
-
-def test_the_callback_of_transformers_trainer(tmp_path, caplog, inputs):
-    pytest.importorskip("accelerate")
-    import transformers
-
-    rows = [{"input_ids": row, "labels": row} for row in inputs[16]["input_ids"]] * 2
-    watch = LimitsCallback(inputs[16], Thresholds(share=0.0))
-    args = transformers.TrainingArguments(
-        str(tmp_path), max_steps=2, eval_strategy="steps", eval_steps=1, report_to=[],
-        use_cpu=True, disable_tqdm=True, save_strategy="no", per_device_train_batch_size=2,
-    )  # fmt: skip
-    model = made()
-    trainer = transformers.Trainer(
-        model, args, train_dataset=rows, eval_dataset=rows, callbacks=[watch]
-    )
-    trainer.train()
-    assert [h["step"] for h in watch.history] == [1, 2]
-    assert watch.history[1]["support"] == head_metrics(model, inputs[16])["support"]
-    logged = [row for row in trainer.state.log_history if "limits/support/layer1.head2" in row]
-    assert [row["step"] for row in logged] == [1, 2]
-    assert logged[1]["limits/support/layer1.head2"] == watch.history[1]["support"][1][2]
-    assert "6 of 6 heads spread over more than 0 of their keys" in caplog.text
-
-
-def test_ascender_train_logs_the_limits(tmp_path, monkeypatch):
-    pytest.importorskip("accelerate")
-    from ascender.train import Run, train
-    from ascender.train.display import Lines
-
-    said = []
-    monkeypatch.setattr("ascender.tasks.distinct.Distinct.examples", 13)
-    sizes = {"batch": 4, "hidden": 16, "layers": LAYERS, "heads": 2}
-    run = Run.of("distinct", steps=4, every=2, options={"crowd": 13, "most": 5}, **sizes)
-    with_, without = tmp_path / "a", tmp_path / "b"
-    first = train(run, with_, limits=Thresholds(share=0.0), show=Lines(said.append))
-    second = train(run, without)
-    rows = [json.loads(x) for x in (with_ / "metrics.jsonl").read_text().splitlines()]
-    assert ["limits" in row for row in rows] == [False, True, False, True]
-    limits = rows[-1]["limits"]
-    assert len(limits["support"]) == LAYERS
-    assert all(x >= 1 for row in limits["support"] for x in row)
-    assert any(line.startswith("step 2: 4 of 4 heads spread over more than 0") for line in said)
-    assert first["test"]["scores"] == second["test"]["scores"]  # looking changes nothing
-    assert first["key"] == second["key"]
-
-
-# --- the document
-
-
-def summaries():
-    kept = {}
-    for path in sorted((ROOT / "docs" / "limits").glob("*.json")):
-        kept[path.stem] = json.loads(path.read_text(encoding="utf-8"))
-    return kept
-
-
-@pytest.mark.parametrize(
-    ("page", "marks", "changed"), [("limits", 6, "stories15M"), ("results/limits", 2, "pylib-0")]
-)
-def test_tables_in_the_documents_are_what_the_rows_give(page, marks, changed):
-    text, kept = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"), summaries()
-    assert len(block_names(text, "limits")) >= marks
-    assert fill_tables(text, kept) == text
-    row = kept[changed]["models"][0]["rows"][0]
-    row["support"], row["share"] = row["support"] * 2, row["share"] * 2
-    assert fill_tables(text, kept) != text
-
-
-def test_two_variants_over_seeds_by_hand():
-    """Shares 0.5 and 0.6 against 0.4 and 0.3: differences 0.1 and 0.3, 0.2 ± 12.706 · 0.1."""
-
-    def model(share, beta):
-        row = {"length": 16, "normalizer": "softmax", "share": share, "separable": 1.0}
-        growth = [{"normalizer": "softmax", "mean": beta}]
-        return {"own": "softmax", "rows": [row], "growth": growth}
-
-    found = over_seeds([(model(0.5, 0.7), model(0.4, 0.8)), (model(0.6, 0.7), model(0.3, 0.8))])
-    share, beta = (tuple(cell.text for cell in row) for row in found.rows)
-    assert share[:5] == ("16", "2", "0.550 ± 0.071", "0.350 ± 0.071", "+0.200 [-1.071, +1.471]")
-    assert beta[1:5] == ("2", "0.700 ± 0.000", "0.800 ± 0.000", "-0.100 [-0.100, -0.100]")
-    with pytest.raises(ValueError, match=r"no moon\.json for a table; there is sun"):
-        fill_tables("<!-- limits: moon seeds -->\n<!-- /limits -->", {"sun": {}})
-
-
-def test_the_rows_of_the_document_keep_the_bounds():
-    for found in [model for file in summaries().values() for model in file["models"]]:
-        for row in found["rows"]:
-            assert row["distance"] <= row["bound"]
-            assert row["normalizer"] not in ("softmax", "ssmax", "length") or row["outside"] == 0
-        for row in found["slopes"]:
-            if row["normalizer"] == "softmax":
-                assert row["spectral"] <= 1 / (2 * row["T"]) + 1e-6

@@ -40,7 +40,7 @@ def test_every_suite_of_the_paper_is_there():
     paper = suite("paper")
     assert isinstance(paper, Bundle)
     assert {"accuracy", "efficiency", "compatibility", "ablation", "length"} <= set(paper.suites)
-    made = paper.made()
+    made = paper.load_suites()
     assert [one.name for one in made] == list(paper.suites)
     assert all(one.claim_ko for one in made)
 

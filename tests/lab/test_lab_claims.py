@@ -254,7 +254,7 @@ def test_no_verdict_before_the_runs_are_done(tmp_path):
 
 
 def test_claims_are_written_down_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(Bundle, "made", lambda self: [])
+    monkeypatch.setattr(Bundle, "load_suites", lambda self: [])
     first, second = (Claim(x, "가.", "accuracy", "gain", {"at_least": 0.1}) for x in ("A.", "B."))
     one = Bundle("paper", "All.", (), claims=(first,))
     path = tmp_path / "claims.json"

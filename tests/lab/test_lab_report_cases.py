@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from ascender.lab.reports import (
-    figures,
-    head_figures,
-    report,
-)
+from ascender.lab.reports import figures, head_figures, report
 from ascender.lab.reports.methods import methods
 from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_report import FIGURES, suite_page
@@ -247,5 +243,5 @@ def test_figure_four_shows_matched_heads(tmp_path):
     for rule in ("align", "sep", "coh"):
         np.testing.assert_allclose(before.omega(rule), after.omega(rule))
         np.testing.assert_allclose(before.moved(rule), after.moved(rule))
-    plain = [np.mean([f["omega"]["sep"] for f in m.found], 0) for m in (before, after)]
+    plain = [np.mean([f["omega"]["sep"] for f in m.measurements], 0) for m in (before, after)]
     assert not np.allclose(*plain)

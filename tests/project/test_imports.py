@@ -15,7 +15,8 @@ SOURCE = Path(ascender.__file__).parent
 # Data walks one way. What is not listed (compat, cli, bench …) comes after all of these.
 HOUSE = (
     "common", "common.validate", "common.user_code", "common.lazy", "kernels", "kernels.build",
-    "kernels.library", "kernels.operators", "core", "core.shapes", "core.visibility",
+    "kernels.library", "kernels.operators", "kernels.list_operators", "core", "core.shapes",
+    "core.visibility",
     "core.geometry", "core.rules", "core.rules.alignment", "core.rules.separation",
     "core.rules.cohesion", "core.schedule", "core.softmax", "core.combine",
     "core.normalizers", "core.affinity", "core.neighbours", "core.scope",

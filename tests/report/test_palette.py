@@ -16,8 +16,9 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 def test_every_rule_has_its_colour_everywhere():
     assert tuple(palette.RULES) == RULES
-    assert head_figures.RULE_COLOURS is figures.RULE_COLOURS is palette.RULES
-    assert demo.COLOURS is palette.TERMS
+    assert figures.RULE_COLOURS is palette.RULES
+    assert head_figures.COLOURS is demo.COLOURS is palette.TERMS
+    assert len(set(palette.TERMS.values())) == len(palette.TERMS)
     for rule in RULES:
         assert (
             palette.line_style(f"only-{rule}").colour == palette.TERMS[rule] == palette.RULES[rule]

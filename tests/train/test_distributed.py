@@ -9,7 +9,6 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-import jaxtyping
 import pytest
 import torch
 import torch.distributed as dist
@@ -23,14 +22,10 @@ SCRIPT = Path(__file__).parents[2] / "examples" / "distributed.py"
 SOURCE = str(Path(ascender.__file__).parents[1])
 STEPS = 3
 
-pytestmark = pytest.mark.skipif(not dist.is_available(), reason="torch without torch.distributed")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def without_the_checks_of_shapes():
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+pytestmark = [
+    pytest.mark.skipif(not dist.is_available(), reason="torch without torch.distributed"),
+    pytest.mark.usefixtures("unchecked_module"),
+]
 
 
 def example():

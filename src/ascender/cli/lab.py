@@ -37,7 +37,7 @@ def list_suites(as_json: Json = False) -> None:
 
 def _trials(suite: Any) -> int:
     """The number of trials; one that two suites of a bundle share counts once."""
-    suites = suite.made() if hasattr(suite, "made") else [suite]
+    suites = suite.load_suites() if hasattr(suite, "load_suites") else [suite]
     return len({run.key for one in suites for run in one.runs})
 
 

@@ -18,7 +18,7 @@ from ascender.common.files import read_text, write
 app = Typer()
 # Columns of `insight` that a terminal has no room for; the files have them.
 LEFT_OUT = ("task", "interval", "chance_ari", "p", "share_align", "share_sep", "share_coh",
-            "share_other")  # fmt: skip
+            "share_aff", "share_other")  # fmt: skip
 VERSIONS = ("lm_eval", "transformers", "datasets", "torch")
 FOLDER = "Folder of save_pretrained or ascender train, or a Hub name."
 SEEDS = "Folders of ascender train or save_pretrained; several are seeds of one variant."

@@ -46,24 +46,24 @@ def parsed(text: str | bytes) -> Any:
 def read_json(path: Path, expected: str, **fields: Kind) -> dict[str, Any]:
     """The JSON object in a file, with at least these fields of these types."""
     try:
-        found = parsed(path.read_bytes())
+        content = parsed(path.read_bytes())
     except ValueError as error:  # broken JSON and broken UTF-8 are kinds of it
         raise Damaged(path, error, expected) from None
-    return checked(found, path, expected, **fields)
+    return checked(content, path, expected, **fields)
 
 
-def checked(found: Any, path: Path | str, expected: str, **fields: Kind) -> dict[str, Any]:
+def checked(content: Any, path: Path | str, expected: str, **fields: Kind) -> dict[str, Any]:
     """An object of a file, or Damaged where it is none or lacks a field."""
-    if not isinstance(found, dict):
-        raise Damaged(path, f"it holds {_kind(type(found))}, no object", expected)
+    if not isinstance(content, dict):
+        raise Damaged(path, f"it holds {_kind(type(content))}, no object", expected)
     for name, kind in fields.items():
-        if name not in found:
+        if name not in content:
             raise Damaged(path, f"{name!r} is missing", expected)
-        if not isinstance(found[name], kind):
+        if not isinstance(content[name], kind):
             kinds = " or ".join(map(_kind, kind if isinstance(kind, tuple) else (kind,)))
-            value = reason(json.dumps(found[name], ensure_ascii=False), 40)
+            value = reason(json.dumps(content[name], ensure_ascii=False), 40)
             raise Damaged(path, f"{name!r} is {value}, not {kinds}", expected)
-    return found
+    return content
 
 
 NUMBER = (int, float)

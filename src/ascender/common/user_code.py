@@ -65,15 +65,15 @@ def code(what: str, name: str, base: type) -> Any:
             f"it (in Python: trust_code=True, or import {module} before)"
         )
     home = sys.modules[module]
-    found = getattr(home, kind, None)
-    if not (isinstance(found, type) and issubclass(found, base)):
+    value = getattr(home, kind, None)
+    if not (isinstance(value, type) and issubclass(value, base)):
         known = [n for n, x in vars(home).items() if isinstance(x, type) and issubclass(x, base)]
         raise ValueError(
-            f"{what} = {name!r} is {'not there' if found is None else repr(found)}"
+            f"{what} = {name!r} is {'not there' if value is None else repr(value)}"
             f"{nearest(kind, known)}; expected a class derived from {base.__name__} in "
             f"{getattr(home, '__file__', None) or module}"
         )
-    return found
+    return value
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -1,10 +1,13 @@
-"""When the rules and the auxiliary losses come in: λ and α over training.
+"""When the rules, the auxiliary losses and flock scope come in: λ, α and the scope over training.
 
     ramp(t) = 0 before `start`, then `to` at once (constant), or from 0 up to `to` within `length`:
     to · x (linear)    to · (1 − cos πx)/2 (cosine)    x = min(1, (t − start)/length)
 
 `start` and `length` are fractions of the training where they are floats and steps where they are
-ints. Before its start a λ is exactly 0, so the rule is inactive and costs nothing. Laws: a ramp
+ints. Layers of flock scope attend to everything visible for the first `visible_share` of the steps:
+the index is fitted to what attention wants before it decides what attention sees.
+
+Before its start a λ is exactly 0, so the rule is inactive and costs nothing. Laws: a ramp
 never falls and stays in [0, to]; a schedule saved and resumed says what it would have said.
 """
 
@@ -74,7 +77,8 @@ LATE = Ramp(0.15, 0.02)
 @dataclass(frozen=True)
 class Schedule:
     """λ of each rule over training. By default alignment and cohesion come in at once, over the
-    first 2% of the steps, and separation after 15%.
+    first 2% of the steps, and separation after 15%. `visible_share`: the share of the steps after
+    which layers of flock scope attend to their flocks only.
 
     >>> Schedule.default().lam(step=100, total=1000)
     {'align': 1.0, 'sep': 0.0, 'coh': 1.0}
@@ -83,6 +87,14 @@ class Schedule:
     align: Ramp = SHORT
     sep: Ramp = LATE
     coh: Ramp = SHORT
+    visible_share: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_number("visible_share", self.visible_share, "a share of the steps, in [0, 1]", 0)
+        if self.visible_share > 1:
+            raise ValueError(
+                f"visible_share = {self.visible_share!r}; expected a share of the steps, in [0, 1]"
+            )
 
     @staticmethod
     def default() -> Schedule:
@@ -92,14 +104,20 @@ class Schedule:
     @staticmethod
     def constant(align: float = 1.0, sep: float = 1.0, coh: float = 1.0) -> Schedule:
         """The same from the first step to the last."""
-        return Schedule(*(Ramp(shape="constant", to=to) for to in (align, sep, coh)))
+        ramps = (Ramp(shape="constant", to=to) for to in (align, sep, coh))
+        return Schedule(*ramps, visible_share=0.0)
 
     def lam(self, step: int, total: int) -> dict[str, float]:
         """λ_align, λ_sep and λ_coh at a step of `total`."""
         return {rule: getattr(self, rule).at(step, total) for rule in RULES}
 
+    def visible_phase(self, step: int, total: int) -> bool:
+        """Whether layers of flock scope still attend to everything visible at a step."""
+        return step < _steps(float(self.visible_share), total)
+
     def apply(self, model: nn.Module, step: int, total: int) -> dict[str, float]:
-        """Set them in every layer of the model that has them; returns them."""
+        """Set λ and the phase in every layer of the model that has them; returns λ."""
+        set_visible_phase(model, self.visible_phase(step, total))
         return set_lam(model, self.lam(step, total))
 
     def state_dict(self) -> dict[str, Any]:
@@ -109,7 +127,7 @@ class Schedule:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """A schedule is a value and does not change, so this only checks that it is the one that
         was saved; `restore` makes the saved one."""
-        saved = restore(state)
+        saved = restore({"visible_share": self.visible_share, **state})  # older states have none
         if saved != self:
             raise ValueError(f"the state is of {saved}; expected {self}, or use restore(state)")
 
@@ -153,8 +171,13 @@ class Adaptive:
         lam = self.schedule.lam(step, total)
         return {**lam, "sep": min(lam["sep"], self.rise * self.rises)}
 
+    def visible_phase(self, step: int, total: int) -> bool:
+        """The schedule's."""
+        return self.schedule.visible_phase(step, total)
+
     def apply(self, model: nn.Module, step: int, total: int) -> dict[str, float]:
-        """Set them in every layer of the model that has them; returns them."""
+        """Set λ and the phase in every layer of the model that has them; returns λ."""
+        set_visible_phase(model, self.visible_phase(step, total))
         return set_lam(model, self.lam(step, total))
 
     def state_dict(self) -> dict[str, Any]:
@@ -175,8 +198,10 @@ def restore(state: Mapping[str, Any]) -> Schedule | Adaptive:
     """The schedule of a state_dict."""
     rest = {name: value for name, value in state.items() if name != "kind"}
     if state.get("kind") == "schedule":
-        return Schedule(**{rule: Ramp(**rest[rule]) for rule in RULES})
+        ramps = {rule: Ramp(**rest.pop(rule)) for rule in RULES}
+        return Schedule(**ramps, **rest)
     if state.get("kind") == "adaptive":
+        rest.pop("visible_share", None)
         schedule = restore(rest.pop("schedule"))
         assert isinstance(schedule, Schedule)
         return Adaptive(schedule, **rest)
@@ -204,6 +229,13 @@ def set_lam(model: nn.Module, lam: Mapping[str, float]) -> dict[str, float]:
             if hasattr(layer, f"lam_{rule}"):
                 setattr(layer, f"lam_{rule}", float(value))
     return dict(lam)
+
+
+def set_visible_phase(model: nn.Module, on: bool) -> None:
+    """Whether layers of flock scope attend to everything visible for now."""
+    for layer in model.modules():
+        if getattr(layer, "scope", None) == "flock" and hasattr(layer, "visible_phase"):
+            layer.visible_phase = on  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,8 @@ class AscenderConfig(PreTrainedConfig):
             where, without = None, ("window", "n_global")
         elif layer in (self.plain_layers or []):
             name, without = "vanilla", ("backend",)
+            if options.get("scope") == "flock":  # there, neither is a limit of what is visible
+                without += ("window", "n_global")
         if without:
             known = set(options_of(attention_kind(name))).difference(without)
             options = {option: value for option, value in options.items() if option in known}

@@ -45,7 +45,7 @@ BOOTSTRAPS = 200  # for the stderr of metrics that are no means
 
 
 @dataclass(frozen=True)
-class Score:
+class TaskScore:
     """One number. `filter`: how the answer was read out of the text; `chance`: what guessing
     gives, where it is known (one of c choices: 1/c, over the rows)."""
 
@@ -65,7 +65,7 @@ def evaluate(
     limit: int | None = None, fewshot: int | None = None, batch_size: int = 8,
     max_length: int | None = None, device: str = "cpu", say: Callable[[str], None] = print,
     trust_code: bool = False,
-) -> list[Score]:  # fmt: skip
+) -> list[TaskScore]:  # fmt: skip
     """The scores of a model (a folder, a name on the Hub, or a model with its tokenizer).
 
     include_path  a folder of lm-eval task files of your own
@@ -259,7 +259,7 @@ def chance(task: Any, limit: int | None) -> float | None:
     return sum(each) / len(each) if each else None
 
 
-def scores(results: Any, chances: dict[str, float | None]) -> list[Score]:
+def scores(results: Any, chances: dict[str, float | None]) -> list[TaskScore]:
     """lm-eval's results as rows, groups last."""
     rows = []
     for task, numbers in results["results"].items():
@@ -270,7 +270,7 @@ def scores(results: Any, chances: dict[str, float | None]) -> list[Score]:
                 continue
             stderr = numbers.get(f"{metric}_stderr,{how}")
             rows.append(
-                Score(
+                TaskScore(
                     task=task, metric=metric, filter=how, value=float(value),
                     stderr=float(stderr) if isinstance(stderr, int | float) else None, n=n,
                     chance=chances.get(task) if metric in ("acc", "acc_norm") else None,

@@ -285,7 +285,10 @@ class AscenderModel(AscenderPreTrainedModel):
         if bool(real.all()):
             return None
         # Globals and BigBird's blocks are counted from the first token.
-        counted = any(a.n_global > 0 or hasattr(a, "plan") for a in self.attentions)
+        counted = any(
+            a.n_global > 0 or getattr(a, "flock_globals", 0) > 0 or hasattr(a, "plan")
+            for a in self.attentions
+        )
         if counted and not bool(real[:, 0].all()):
             raise ValueError(
                 f"padding on the left with {self.config.attention} attention, which counts global "

@@ -2,8 +2,9 @@
 
     trainer = Trainer(model, args, train_dataset=…, callbacks=[SwarmCallback()])
 
-Before every step the rules get the schedule's λ and the model its loss weights α; both are part of
-the checkpoints (trainer_state.json) and go on from there when training resumes.
+Before every step the rules get the schedule's λ, layers of flock scope their phase and the model
+its loss weights α; all are part of the checkpoints (trainer_state.json) and go on from there when
+training resumes. Between steps, where models are evaluated and saved, there is no visible phase.
 """
 
 from __future__ import annotations
@@ -16,13 +17,20 @@ from torch import nn
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
 
-from ascender.core.schedule import Adaptive, LossWeights, Ramp, Schedule, restore
+from ascender.core.schedule import (
+    Adaptive,
+    LossWeights,
+    Ramp,
+    Schedule,
+    restore,
+    set_visible_phase,
+)
 
 
 class SwarmCallback(TrainerCallback, ExportableState):
     """Schedule (or Adaptive, which hears of every evaluation's loss) and LossWeights for a Trainer.
 
-    schedule      λ of the rules; None: Schedule.default()
+    schedule      λ of the rules and the visible phase; None: Schedule.default()
     loss_weights  α of the auxiliary losses; None: the model's (config.align_loss, …), which come
                   in after 15% of the steps
     """
@@ -51,6 +59,9 @@ class SwarmCallback(TrainerCallback, ExportableState):
     def on_step_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self._set(given["model"], state.global_step, state.max_steps)
 
+    def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        set_visible_phase(given["model"], False)
+
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self._set(given["model"], state.max_steps, state.max_steps)
 
@@ -62,7 +73,7 @@ class SwarmCallback(TrainerCallback, ExportableState):
 
     def _set(self, model: nn.Module, step: int, total: int) -> None:
         assert self.loss_weights is not None  # since training began
-        self.schedule.apply(model, step, total)
+        self.schedule.apply(model, step, total)  # past the last step there is no visible phase
         for head in _losing(model):
             head.loss_weights = self.loss_weights.at(step, total)
 

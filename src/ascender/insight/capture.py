@@ -36,6 +36,8 @@ from ascender.hf.retrofit.rule_adapter import FOREIGN, NAME, RuleAdapter, is_cau
 from ascender.nn.module import AscenderAttention
 from ascender.nn.slot import Attention, Call
 
+MUTABLE = (*RULES, "aff")
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -109,19 +111,21 @@ def capture(model: nn.Module, **inputs: Any) -> tuple[Any, list[Layer]]:
 
 @contextmanager
 def muted(model: nn.Module, *rules: str) -> Iterator[None]:
-    """The model with λ = 0 for these rules, meanwhile."""
+    """The model with λ = 0 for these rules, or without the affinity term ("aff": it still ranks),
+    meanwhile."""
     for rule in rules:
-        if rule not in RULES:
-            raise ValueError(f"unknown rule {rule!r}; expected one of {', '.join(RULES)}")
+        if rule not in MUTABLE:
+            raise ValueError(f"unknown rule {rule!r}; expected one of {', '.join(MUTABLE)}")
+    switches = ["affinity_term" if rule == "aff" else f"lam_{rule}" for rule in rules]
     before = [
-        (layer, f"lam_{rule}", getattr(layer, f"lam_{rule}"))
+        (layer, name, getattr(layer, name))
         for layer in model.modules()
-        for rule in rules
-        if hasattr(layer, f"lam_{rule}")
+        for name in switches
+        if hasattr(layer, name)
     ]
     try:
-        for layer, name, _ in before:
-            setattr(layer, name, 0.0)
+        for layer, name, value in before:
+            setattr(layer, name, False if isinstance(value, bool) else 0.0)
         yield
     finally:
         for layer, name, value in before:
@@ -131,6 +135,13 @@ def muted(model: nn.Module, *rules: str) -> Iterator[None]:
 def has_rules(model: nn.Module) -> bool:
     """Whether there is a rule in it to mute."""
     return any(hasattr(layer, "lam_sep") for layer in model.modules())
+
+
+def rules_of(model: nn.Module) -> tuple[str, ...]:
+    """The rules that can be muted in it: with "aff" where a layer has the affinity term."""
+    if any(getattr(layer, "affinity_term", False) for layer in model.modules()):
+        return MUTABLE
+    return RULES if has_rules(model) else ()
 
 
 @contextmanager
@@ -178,7 +189,7 @@ def _layer(
 
 def _flocking(name: str, flock: Flock) -> tuple[Tensor, Layer]:
     """The definition, and all that is known on the way."""
-    flock = flock.repeat_kv()
+    flock = flock.repeat_kv().narrowed()
     out, parts, stats = dense(flock, stats=True)
     assert stats is not None
     c, u, rho = stats.c, stats.u, stats.rho

@@ -1,6 +1,6 @@
 """What each rule does to the scores and to the attention of a head.
 
-With S = Σ_t t over the five terms of a score, all moments over V(i) of one row:
+With S = Σ_t t over the terms of a score, all moments over V(i) of one row:
 
     share_t   = Σ_i Cov_i(t, S) / Σ_i Var_i(S)         shares of a head sum to 1
     moved_r   = mean_i ½ Σ_j |A_ij − A^{−r}_ij|        in [0, 1]: the mass that would lie elsewhere
@@ -8,6 +8,7 @@ With S = Σ_t t over the five terms of a score, all moments over V(i) of one row
 A^{−r} is the attention with rule r muted: in that layer alone, given what it read (`moved`), or in
 the whole model (`whole`). A share below 0 is a term that works against the rest. A head whose
 scores are flat has no variance to share: all its shares are 0. Rows of padding do not count.
+The affinity term is one of the terms and rules in models that have it, else it is left out.
 """
 
 from __future__ import annotations
@@ -25,20 +26,32 @@ from ascender.core.combine import Parts
 from ascender.core.normalizers import Normalizer
 from ascender.core.rules import RULES
 from ascender.core.softmax import masked_softmax
-from ascender.insight.capture import Layer, capture, has_rules, muted
+from ascender.insight.capture import MUTABLE, Layer, capture, has_rules, muted, rules_of
 
-TERMS = ("base", *RULES, "other")
+TERMS = ("base", *MUTABLE, "other")
+WITHOUT = tuple(term for term in TERMS if term != "aff")
+
+
+def terms_in(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the columns of a record's "share" are."""
+    return TERMS if np.shape(found["share"])[-1] == len(TERMS) else WITHOUT
+
+
+def rules_in(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the columns of a record's "moved" are."""
+    return MUTABLE[: np.shape(found["moved"])[-1]]
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """By layer and head: shares of the terms, attention moved by the rules (0 where there are
-    none), `whole` also where that was asked; from how many rows."""
+    """By layer and head: shares of the t terms, attention moved by the r rules (0 where there are
+    none), `whole` also where that was asked; from how many rows. t = 6 and r = 4 with the affinity
+    term, else 5 and 3."""
 
     names: tuple[str, ...]
-    share: Float[np.ndarray, "L H 5"]
-    moved: Float[np.ndarray, "L H 3"]
-    whole: Float[np.ndarray, "L H 3"] | None
+    share: Float[np.ndarray, "L H t"]
+    moved: Float[np.ndarray, "L H r"]
+    whole: Float[np.ndarray, "L H r"] | None
     rows: int
 
 
@@ -51,7 +64,7 @@ def contributions(
         _, layers = capture(model, **inputs)
         tally.add(model, layers)
         if whole and has_rules(model):
-            tally.add_whole(layers, {rule: _under(model, rule, inputs) for rule in RULES})
+            tally.add_whole(layers, {rule: _under(model, rule, inputs) for rule in rules_of(model)})
     return tally.result()
 
 
@@ -67,11 +80,12 @@ class Tally:
         self.names: tuple[str, ...] = ()
         self.rows = 0
         self.sums: dict[str, Any] = {"cov": 0.0, "moved": 0.0, "whole": 0.0, "rows": 0.0}
-        self.asked = False
+        self.asked = self.affinity = False
 
     def add(self, model: nn.Module, layers: Sequence[Layer]) -> None:
         """One pass."""
         self.names = tuple(layer.name for layer in layers)
+        self.affinity |= "aff" in rules_of(model)
         rows = rows_of(layers)
         cov = [covariances(a.parts, a.visible, r) for a, r in zip(layers, rows, strict=True)]
         moved = [_moved(model, a, r) for a, r in zip(layers, rows, strict=True)]
@@ -86,7 +100,7 @@ class Tally:
         self._sum("whole", [
             torch.stack([
                 _summed(total_variation(a.parts.weights, under[rule][i].parts.weights), rows)
-                for rule in RULES
+                for rule in under
             ], -1)
             for i, (a, rows) in enumerate(zip(layers, rows_of(layers), strict=True))
         ])  # fmt: skip
@@ -100,7 +114,8 @@ class Tally:
     def result(self) -> Contribution:
         if not self.names:
             raise ValueError("no attention was captured; expected at least one batch")
-        cov, rows = self.sums["cov"], np.maximum(self.sums["rows"], 1)[..., None]
+        kept = [self.affinity or term in WITHOUT for term in TERMS]
+        cov, rows = self.sums["cov"][..., kept], np.maximum(self.sums["rows"], 1)[..., None]
         var = cov.sum(-1, keepdims=True)
         share = np.divide(cov, var, out=np.zeros_like(cov), where=var > 0)
         whole = self.sums["whole"] / rows if self.asked else None
@@ -123,7 +138,7 @@ def rows_of(layers: Sequence[Layer]) -> list[Bool[Tensor, "B H N"]]:
 
 def covariances(
     parts: Parts, visible: Bool[Tensor, "B H N M"], rows: Bool[Tensor, "B H N"]
-) -> Float[Tensor, "H 5"]:
+) -> Float[Tensor, "H 6"]:
     """Σ_i Cov_i(t, S) of each term. Their sum over terms is Σ_i Var_i(S)."""
     n = visible.sum(-1, keepdim=True).clamp_min(1)
 
@@ -157,13 +172,13 @@ def total_variation(
 
 def _moved(model: nn.Module, layer: Layer, rows: Tensor) -> Tensor:
     """Σ_i of the total variation, a column for each rule."""
-    p = layer.parts
-    if not any(bool(getattr(p, rule).any()) for rule in RULES):
-        return torch.zeros(p.weights.shape[1], len(RULES), dtype=torch.double)
+    p, rules = layer.parts, rules_of(model) or RULES
+    if not any(bool(getattr(p, rule).any()) for rule in rules):
+        return torch.zeros(p.weights.shape[1], len(rules), dtype=torch.double)
     how = getattr(model.get_submodule(layer.name), "normalizer", None)
     if how is None or how.softmax:
         how = None
-    apart = [total_variation(p.weights, without(layer, rule, how)) for rule in RULES]
+    apart = [total_variation(p.weights, without(layer, rule, how)) for rule in rules]
     return torch.stack([_summed(a, rows) for a in apart], -1)
 
 

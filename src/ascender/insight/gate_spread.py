@@ -38,7 +38,7 @@ def gates(layers: Sequence[Layer]) -> dict[str, Float[Tensor, "L H 2"]]:
 
 def common(layers: Sequence[Layer]) -> dict[str, Float[Tensor, "L H"]]:
     """How much of each term is the same for all queries, by layer and head; nan where a term is
-    flat or no key is visible to all."""
+    flat or no key is visible to all. Without the affinity term where no layer has it."""
     spread: dict[str, list[Tensor]] = {term: [] for term in TERMS}
     for layer, rows in zip(layers, rows_of(layers), strict=True):
         common_keys = list(_later(layer, rows))
@@ -51,6 +51,8 @@ def common(layers: Sequence[Layer]) -> dict[str, Float[Tensor, "L H"]]:
                 whole = sum(float(x.square().sum(1).mean()) for x in blocks)
                 heads.append(same / whole if whole > 0 else float("nan"))
             spread[term].append(torch.tensor(heads, dtype=torch.double))
+    if not any(bool(layer.parts.aff.any()) for layer in layers):
+        del spread["aff"]
     return {term: torch.stack(of) for term, of in spread.items()}
 
 

@@ -38,7 +38,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True)
-class Found:
+class GroupScores:
     """How well one source of one layer finds the groups, an entry an example."""
 
     of: str
@@ -51,7 +51,7 @@ class Found:
 
 def groups_found(
     model: nn.Module, examples: Iterable[tuple[Mapping[str, Any], Tensor]], seed: int = 0
-) -> list[Found]:
+) -> list[GroupScores]:
     """Of a model over (inputs, groups (B, N)) in batches; groups < 0: none. An example with fewer
     than two groups is skipped."""
     rng = np.random.default_rng(seed)
@@ -66,7 +66,7 @@ def groups_found(
             )
             results.setdefault(name, []).append((nmi, ari, *by_chance.tolist()))
     order = sorted(results, key=lambda name: (SOURCES.index(name[0]), name[1]))
-    return [Found(*name, *np.array(results[name]).T) for name in order]
+    return [GroupScores(*name, *np.array(results[name]).T) for name in order]
 
 
 def clustered(

@@ -3,7 +3,7 @@
 {
   "rows", "names"            how many rows the contributions are from, the layers' names
   "share", "moved", "whole"  by layer, head and term or rule (insight.contribution); the last two
-                             only where there are rules
+                             only where there are rules; "aff" only where it is a term
   "omega"                    ω by rule, layer and head
   "score"                    the task's score of 256 examples: "" as it is, "sep" with it muted
   "grouping"                 [{"of", "layer", "n", "nmi": [mean, low, high], "ari": …,
@@ -21,11 +21,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from ascender.core.rules import RULES
 from ascender.insight import python_token_classes as python_words
-from ascender.insight.capture import has_rules, muted
+from ascender.insight.capture import has_rules, muted, rules_of
 from ascender.insight.contribution import Contribution, contributions
-from ascender.insight.grouping import Found, groups_found, mean_interval
+from ascender.insight.grouping import GroupScores, groups_found, mean_interval
 from ascender.insight.loading import fed
 from ascender.tasks import Batch, Task
 
@@ -91,7 +90,7 @@ def scores(model: Any, task: Task, n: int) -> dict[str, float]:
 
     model.eval()
     by_rule = {"": score()}
-    for rule in RULES if has_rules(model) else ():
+    for rule in rules_of(model):
         with muted(model, rule):
             by_rule[rule] = score()
     return by_rule
@@ -106,14 +105,14 @@ def omegas(model: nn.Module, names: Sequence[str], heads: int) -> dict[str, list
     ]
 
     def of(layer: nn.Module | None, rule: str) -> Any:
-        if layer is None:
+        if layer is None or not hasattr(layer, f"omega_{rule}"):
             return [0.0] * heads
         omega = getattr(layer, f"omega_{rule}").detach().flatten().expand(heads)
         return _plain(omega.cpu().numpy())
 
     if all(layer is None for layer in layers):
         return {}
-    return {rule: [of(layer, rule) for layer in layers] for rule in RULES}
+    return {rule: [of(layer, rule) for layer in layers] for rule in rules_of(model)}
 
 
 def _contributed(of: Contribution, ruled: bool) -> dict[str, Any]:
@@ -125,12 +124,12 @@ def _contributed(of: Contribution, ruled: bool) -> dict[str, Any]:
     return result if of.whole is None else {**result, "whole": _plain(of.whole)}
 
 
-def _row(found: Found) -> Mapping[str, Any]:
+def _row(scores: GroupScores) -> Mapping[str, Any]:
     return {
-        "of": found.of, "layer": found.layer, "n": len(found.nmi),
-        "nmi": _rounded(mean_interval(found.nmi, 0, 1)),
-        "ari": _rounded(mean_interval(found.ari, -0.5, 1)),
-        "chance": _rounded((float(found.chance_nmi.mean()), float(found.chance_ari.mean()))),
+        "of": scores.of, "layer": scores.layer, "n": len(scores.nmi),
+        "nmi": _rounded(mean_interval(scores.nmi, 0, 1)),
+        "ari": _rounded(mean_interval(scores.ari, -0.5, 1)),
+        "chance": _rounded((float(scores.chance_nmi.mean()), float(scores.chance_ari.mean()))),
     }  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """Which head does what, and whether other seeds say the same.
 
-A head is described by its contributions: the vector of its five shares and of the attention that
-its three rules move (insight.contribution). Heads of one layer are exchangeable between seeds, so
-they are matched first: Hungarian assignment, the least Σ ‖a_i − b_π(i)‖².
+A head is described by its contributions: the vector of its shares and of the attention that its
+rules move (insight.contribution): 5 + 3 numbers, 6 + 4 with the affinity term. Heads of one
+layer are exchangeable between seeds, so they are matched first: Hungarian assignment, the least
+Σ ‖a_i − b_π(i)‖².
 
 agreement   r = correlation of a_i and b_π(i) over heads and entries, each less its mean over the
             heads of its own seed: do heads differ from one another in the same way?
@@ -25,7 +26,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ascender.common.validate import need
-from ascender.core.rules import RULES
+from ascender.insight.capture import MUTABLE
 
 DRAWS = 1000
 MOST = 6  # roles
@@ -56,8 +57,8 @@ class Roles:
 
 
 def vectors(
-    share: Float[np.ndarray, "L H 5"], moved: Float[np.ndarray, "L H 3"]
-) -> Float[np.ndarray, "L H 8"]:
+    share: Float[np.ndarray, "L H t"], moved: Float[np.ndarray, "L H r"]
+) -> Float[np.ndarray, "L H f"]:
     """The description of every head: shares and moved attention."""
     return np.concatenate([share, moved], -1)
 
@@ -147,21 +148,21 @@ def correlation(a: Float[np.ndarray, "n f"], b: Float[np.ndarray, "n f"]) -> flo
 
 
 def roles_of(heads: Float[np.ndarray, "n f"], seed: int = 0) -> Roles:
-    """Of heads, by their vectors; the last three entries are the attention their rules move."""
+    """Of heads, by their vectors; the last entries are the attention their rules move."""
     which, silhouette = _clustered(heads, seed)
     order = np.argsort(-np.bincount(which), kind="stable")  # the commonest role first
     which = np.argsort(order)[which]
     centres = np.stack([heads[which == k].mean(0) for k in range(len(order))])
-    return Roles(which, tuple(named(c[-len(RULES) :]) for c in centres), centres, silhouette)
+    return Roles(which, tuple(named(c[len(c) // 2 + 1 :]) for c in centres), centres, silhouette)
 
 
-def named(moved: Float[np.ndarray, "3"]) -> str:
+def named(moved: Float[np.ndarray, "r"]) -> str:
     """The rules that move 5 % of the attention or more.
 
     >>> named(np.array([0.06, 0.31, 0.02])), named(np.array([0.01, 0.0, 0.04]))
     ('sep+align', 'base')
     """
-    names = [RULES[i] for i in np.argsort(-moved, kind="stable") if moved[i] >= NAMED]
+    names = [MUTABLE[i] for i in np.argsort(-moved, kind="stable") if moved[i] >= NAMED]
     return "+".join(names) or "base"
 
 

@@ -25,7 +25,9 @@ from functools import lru_cache
 from pathlib import Path
 
 MAIN = "kernels.c"
-SOURCES = (MAIN, "vectors.h", "visible.h", "attention.c", "token.c", "topk.c")
+SOURCES = (
+    MAIN, "vectors.h", "visible.h", "attention.c", "token.c", "topk.c", "lists.c", "team.c",
+)  # fmt: skip
 FLAGS = ("-std=gnu11", "-O3", "-shared", "-fPIC", "-fno-math-errno", "-fno-trapping-math")
 TUNED = (("-march=native",), ("-mcpu=native",), ())  # the first that the compiler takes
 SECONDS = 120

@@ -2,3 +2,5 @@
 #include "attention.c"
 #include "token.c"
 #include "topk.c"
+#include "lists.c"
+#include "team.c"

@@ -8,11 +8,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ascender.kernels.build import kernels
+
+SHARES = 4  # portions a thread, so that one that was held up does fewer
+PROCESS = os.getpid()  # OpenMP's threads do not survive a fork
 
 
 def outer_strides(t: Tensor) -> tuple[int, ...]:
@@ -112,6 +117,16 @@ class Top(c.Structure):
     ]
 
 
+class Team(c.Structure):
+    """What the threads of a team share: kernels/team.c."""
+
+    _fields_ = [
+        ("kernel", c.c_void_p),
+        ("args", c.c_void_p),
+        *((name, c.c_int) for name in ("tasks", "each", "next", "ok")),
+    ]
+
+
 @lru_cache(1)
 def functions() -> c.CDLL:
     """The library with its signatures."""
@@ -120,16 +135,22 @@ def functions() -> c.CDLL:
         raise RuntimeError(f"no compiled kernels: {kernels().reason}")
     library.asc_saved.argtypes, library.asc_saved.restype = [c.c_void_p], c.c_long
     library.asc_top_tasks.argtypes = [c.c_void_p]
-    for f in (library.asc_forward, library.asc_backward, library.asc_token, library.asc_top):
+    names = ("forward", "backward", "token", "top", "list_forward", "list_backward")
+    for f in (getattr(library, f"asc_{name}") for name in names):
         f.argtypes, f.restype = [c.c_void_p, c.c_int, c.c_int], c.c_int
     return library
 
 
-def run(function: Callable[..., int], args: c.Structure, tasks: int) -> None:
+def run(function: Any, args: c.Structure, tasks: int) -> None:
     """All tasks, as many at a time as torch has threads. ctypes releases the interpreter."""
     address, threads = c.addressof(args), min(torch.get_num_threads(), tasks)
     if threads <= 1:
         done = [function(address, 0, tasks)]
+    elif (fork := _openmp()) is not None and os.getpid() == PROCESS:
+        each = max(1, tasks // (SHARES * threads))
+        team = Team(c.cast(function, c.c_void_p), address, tasks, each, 0, 1)
+        fork(functions().asc_team, c.addressof(team), threads, 0)
+        done = [team.ok]
     else:
         cuts = [tasks * i // threads for i in range(threads + 1)]
         pairs = list(pairwise(cuts))
@@ -137,6 +158,21 @@ def run(function: Callable[..., int], args: c.Structure, tasks: int) -> None:
         done = [function(address, *pairs[0]), *(r.result() for r in rest)]
     if not all(done):
         raise MemoryError("no memory for the scratch of the attention kernel")
+
+
+@lru_cache(1)
+def _openmp() -> Callable[..., None] | None:
+    """GNU OpenMP's "run this on a team of threads", from the library that torch has loaded: its
+    threads wait for work on all cores, where threads of another pool would wait for them. None
+    where torch uses another library."""
+    try:
+        maps = Path("/proc/self/maps").read_text().splitlines()
+        path = next(line.split(maxsplit=5)[-1] for line in maps if "/libgomp" in line)
+        fork = c.CDLL(path).GOMP_parallel
+    except (OSError, StopIteration, AttributeError):
+        return None
+    fork.argtypes, fork.restype = [c.c_void_p, c.c_void_p, c.c_uint, c.c_uint], None
+    return fork
 
 
 @lru_cache(1)

@@ -16,12 +16,6 @@ typedef struct {
   vf odd; /* NaN where something that was read is not finite */
 } Row;
 
-INLINE vf load(const float *p, int left) { /* VL numbers, 0 past the end */
-  if (left >= VL) return *(const vf_any *)p;
-  vf x = {0};
-  for (int r = 0; r < left; r++) x[r] = p[r];
-  return x;
-}
 static float *at(const View *t, int b, int h) { return t->p + b * t->b + h * t->h; }
 
 #define CHUNK 256
@@ -94,11 +88,6 @@ static void rows_mix(const float *y, long stride, int w, const float *p, int M, 
     for (int i = 0; i < 4; i++)
       for (int r = 0; r < VL && i * VL + r < left; r++) out[c + i * VL + r] = s[i][r];
   }
-}
-static float total(const float *x, int M) {
-  vf s = {0};
-  for (int t = 0; t < M; t += VL) s += load(x + t, M - t);
-  return sum(s);
 }
 /* x -= its mean; 1/sqrt(var + eps) */
 static float standardise(float *x, int M) {

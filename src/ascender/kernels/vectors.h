@@ -259,6 +259,19 @@ static void transpose(int n, int w, const float *x, long ldx, float *y, long ldy
     for (int c = 0; c < w; c += VL) tile(x + i * ldx + c, ldx, y + c * ldy + i, ldy);
 }
 
+/* ---- arrays of any length ---- */
+INLINE vf load(const float *p, int left) { /* VL numbers, 0 past the end */
+  if (left >= VL) return *(const vf_any *)p;
+  vf x = {0};
+  for (int r = 0; r < left; r++) x[r] = p[r];
+  return x;
+}
+static float total(const float *x, int M) {
+  vf s = {0};
+  for (int t = 0; t < M; t += VL) s += load(x + t, M - t);
+  return sum(s);
+}
+
 /* ---- denormals are 0 while a call runs ---- */
 #if defined(__x86_64__)
 #define FLUSH_DENORMALS unsigned csr = _mm_getcsr(); _mm_setcsr(csr | 0x8040);

@@ -46,7 +46,7 @@ class Bundle:
     def __post_init__(self) -> None:
         plain_name("bundle", self.name)
 
-    def made(self) -> list[Suite]:
+    def load_suites(self) -> list[Suite]:
         """The suites, loaded."""
         suites = [suite(self._path(name)) for name in self.suites]
         wrong = [one for one in suites if not isinstance(one, Suite)]
@@ -60,25 +60,25 @@ class Bundle:
 
 
 def places(
-    made: Suite | Bundle, out: Path, seeds: int | None = None, make: bool = True
+    suite: Suite | Bundle, out: Path, seeds: int | None = None, make: bool = True
 ) -> list[tuple[Suite, Path]]:
     """(suite, its folder) of a suite or of each suite of a bundle, whose folders link to one folder
     of trials. `make`: create the links and write the claims."""
-    if isinstance(made, Suite):
-        return [(made if seeds is None else made.with_seeds(seeds), out)]
+    if isinstance(suite, Suite):
+        return [(suite if seeds is None else suite.with_seeds(seeds), out)]
     if (out / SHEET).exists():
-        raise ValueError(f"{out} has a single suite; expected a new folder for {made.name!r}")
-    found = []
-    if make and made.claims:
-        _write_claims(made, out)
-    for one in made.made():
+        raise ValueError(f"{out} has a single suite; expected a new folder for {suite.name!r}")
+    placed = []
+    if make and suite.claims:
+        _write_claims(suite, out)
+    for one in suite.load_suites():
         link = out / one.name / TRIALS
         if make and not link.exists():
             (out / TRIALS).mkdir(parents=True, exist_ok=True)
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(Path("..") / TRIALS, target_is_directory=True)
-        found.append((one if seeds is None else one.with_seeds(seeds), link.parent))
-    return found
+        placed.append((one if seeds is None else one.with_seeds(seeds), link.parent))
+    return placed
 
 
 def _write_claims(bundle: Bundle, out: Path) -> None:

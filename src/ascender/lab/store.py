@@ -84,8 +84,8 @@ class Store:
         """Whether a trial is finished, and measured if the suite asks for that."""
         if key in self.finished:
             return True
-        found = self.record(key)
-        if found is None or (self.insight and "insight" not in found):
+        record = self.record(key)
+        if record is None or (self.insight and "insight" not in record):
             return False
         self.finished.add(key)
         return True
@@ -122,8 +122,8 @@ class Store:
 
     def records(self, suite: Suite) -> list[dict[str, Any]]:
         """Of the finished trials, in the suite's order."""
-        found = (self.record(run.key) for run in suite.runs)
-        return [one for one in found if one is not None]
+        stored = (self.record(run.key) for run in suite.runs)
+        return [one for one in stored if one is not None]
 
     def _errors(self, key: str) -> Path:
         return self.folder / TRIALS / f"{key}.error.json"
@@ -134,10 +134,10 @@ class Store:
         if not path.exists():
             return []
         try:
-            found = parsed(path.read_bytes())
+            content = parsed(path.read_bytes())
         except ValueError as error:
             raise Damaged(path, error, WROTE) from None
-        return [str(one) for one in found] if isinstance(found, list) else [str(found)]
+        return [str(one) for one in content] if isinstance(content, list) else [str(content)]
 
     def fail(self, key: str, error: str) -> None:
         """Add an error."""
@@ -193,12 +193,12 @@ def read_packed(path: Path) -> Mapping[str, dict[str, Any]]:
 
 @lru_cache(maxsize=2)
 def _packed(path: Path, changed: int, size: int) -> Mapping[str, dict[str, Any]]:
-    found = {}
+    records = {}
     for number, row in enumerate(json_rows(path), 1):
         record = checked_record(row, f"{path}, row {number}")
         record["test"].setdefault("scores", [])
-        found[record["key"]] = record
-    return found
+        records[record["key"]] = record
+    return records
 
 
 def packed_bytes(records: Iterable[Mapping[str, Any]]) -> bytes:

@@ -120,18 +120,18 @@ def seeded(cells: Iterable[Run], seeds: int | range) -> tuple[Run, ...]:
 def _folders() -> list[Path]:
     """The suites of the package: in the checkout, or in the installed package."""
     package = Path(__file__).resolve().parents[1]
-    found = [package.parents[1] / "experiments", package / "experiments"]
-    return [place for place in found if place.is_dir()]
+    places = [package.parents[1] / "experiments", package / "experiments"]
+    return [place for place in places if place.is_dir()]
 
 
 def known() -> dict[str, Path]:
     """The suites of the package, by name."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for place in _folders():
         for path in sorted(place.glob("*.py")):
             if "SUITE" in path.read_text(encoding="utf-8"):
-                found.setdefault(path.stem, path)
-    return found
+                paths.setdefault(path.stem, path)
+    return paths
 
 
 def suite(name: str) -> Any:
@@ -155,7 +155,7 @@ def suite(name: str) -> Any:
         spec.loader.exec_module(module)
     finally:
         sys.path.remove(folder)
-    found: Any = getattr(module, "SUITE", None)
-    if not isinstance(found, Suite) and not hasattr(found, "suites"):
-        raise ValueError(f"{path} has SUITE = {found!r}; expected a Suite, or a Bundle")
-    return replace(found, source=str(path.resolve())) if given else found
+    content: Any = getattr(module, "SUITE", None)
+    if not isinstance(content, Suite) and not hasattr(content, "suites"):
+        raise ValueError(f"{path} has SUITE = {content!r}; expected a Suite, or a Bundle")
+    return replace(content, source=str(path.resolve())) if given else content

@@ -20,10 +20,10 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 def doctor() -> dict[str, Any]:
     """kernels, machine, extras and advice, as `ascender doctor --json` prints them."""
     extras = {name: _missing(packages) for name, packages in _extras().items()}
-    found = kernels()
+    native = kernels()
     advice = []
-    if found.library is None:
-        advice.append(f"native kernels: {found.reason}")
+    if native.library is None:
+        advice.append(f"native kernels: {native.reason}")
     advice += [
         f'{", ".join(missing)}: pip install "{PACKAGE}[{name}]"'
         for name, missing in extras.items()
@@ -31,8 +31,8 @@ def doctor() -> dict[str, Any]:
     ]
     return {
         "kernels": {
-            "native": found.library is not None,
-            "why": found.reason,
+            "native": native.library is not None,
+            "why": native.reason,
             "without": "torch operators (compact, folded): the same numbers, slower",
             "compiler": compiler(),
             "cache": str(cache_folder()),

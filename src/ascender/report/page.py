@@ -72,7 +72,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Page:
+class ReportPage:
     """A page; `trials` are what its tables' numbers lead to, `trial_words` the dialog's text."""
 
     title: str
@@ -84,7 +84,7 @@ class Page:
     trial_words: Mapping[str, Pair] | None = None
 
 
-def render(page: Page, lang: str) -> str:
+def render(page: ReportPage, lang: str) -> str:
     """The page as HTML, in one language or in both."""
     langs = languages(lang)
     places = {trial["key"]: i for i, trial in enumerate(page.trials)}

@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32
 
 RULES = {"align": "#0072B2", "sep": "#D55E00", "coh": "#009E73"}
-TERMS = {"base": "#8a8f98", **RULES, "other": "#CC79A7"}
+TERMS = {"base": "#8a8f98", **RULES, "aff": "#E69F00", "other": "#CC79A7"}
 
 # By the part of a variant's name before "+".
 VARIANTS = {
@@ -71,14 +71,14 @@ def line_style(name: str) -> LineStyle:
 def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
     """Of the variants of one figure: their colours, and marks with lines that differ without
     colour too. Only a mark may depend on what else is drawn."""
-    found: dict[str, LineStyle] = {}
+    styles: dict[str, LineStyle] = {}
     for name in names:
         mine = line_style(name)
         marks = (*MARKS[MARKS.index(mine.mark) :], *MARKS) if mine.mark in MARKS else (mine.mark,)
-        taken = {(other.mark, other.line) for other in found.values()}
+        taken = {(other.mark, other.line) for other in styles.values()}
         free = (mark for mark in marks if (mark, mine.line) not in taken)
-        found[name] = replace(mine, mark=next(free, mine.mark))
-    return found
+        styles[name] = replace(mine, mark=next(free, mine.mark))
+    return styles
 
 
 def normalizer(name: str) -> str:

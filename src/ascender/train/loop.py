@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from ascender.common.files import NUMBER, Kind, write
-from ascender.core.schedule import Adaptive, LossWeights, set_lam
+from ascender.core.schedule import Adaptive, LossWeights, set_lam, set_visible_phase
 from ascender.insight.limits.monitor import Thresholds, alarms, by_head, task_head_metrics
 from ascender.measure import memory
 from ascender.tasks import Batch, Task
@@ -234,7 +234,7 @@ class Trainer:
         if better:
             self.best, self.best_step, self.stale = result.value, self.step, 0
             self.best_weights, self.best_lam = checkpoint.weights_of(self.plain), self.lam
-        else:
+        elif not self.schedule.visible_phase(self.step, self.run.steps):
             self.stale += 1
         row = {"validation": result.row(), "omega": record.omegas(self.plain)}
         self.curve.append({"step": self.step, **row["validation"], "omega": row["omega"]})
@@ -245,7 +245,9 @@ class Trainer:
         return row
 
     def evaluate(self, split: str) -> Evaluation:
-        """The model as it is on a split."""
+        """The model as it is on a split, as it will be used: in flock scope, even before the steps
+        that train it there."""
+        set_visible_phase(self.plain, False)
         self.plain.loss_weights = LossWeights()  # the task's loss alone
         return evaluate(self.plain, self.task, split, self.run.batch, self.rank, self.world)
 

@@ -51,7 +51,8 @@ class Run(Settings):
             _expect(name, getattr(self, name), lambda x: _whole(x) and x >= 0, "an int from 0")
         for name in ("dropout", "smoothing"):
             _expect(name, getattr(self, name), lambda x: 0 <= x < 1, "a number in [0, 1)")
-        _expect("warmup", self.warmup, lambda x: 0 <= x <= 1, "a fraction of the steps")
+        for name in ("warmup", "visible_share"):
+            _expect(name, getattr(self, name), lambda x: 0 <= x <= 1, "a fraction of the steps")
         _expect("rate", self.rate, lambda x: x > 0, "a number > 0")
         for name in ("decay", "clip"):
             _expect(name, getattr(self, name), lambda x: x >= 0, "a number ≥ 0")
@@ -131,10 +132,12 @@ class Run(Settings):
         plain = Schedule.constant() if self.schedule == "constant" else Schedule.default()
         off = Ramp(shape="constant", to=0.0)
         muted = variant(self.variant).mute
-        schedule = Schedule(**{r: off if r in muted else getattr(plain, r) for r in RULES})
+        ramps = {r: off if r in muted else getattr(plain, r) for r in RULES}
+        schedule = Schedule(**ramps, visible_share=self.visible_share)
         return Adaptive(schedule) if self.schedule == "adaptive" else schedule
 
 
+ADDED = {f.name: f.default for f in fields(Settings) if f.name == "visible_share"}
 SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads")
 
 
@@ -156,7 +159,9 @@ def _unfit(name: str, position: str, sizes: tuple[int, int, int]) -> str | None:
 
 
 def key_of(fields: Mapping[str, Any]) -> str:
-    """The key of a run with these fields, all of them."""
+    """The key of a run with these fields, all of them; those in ADDED count where they differ from
+    the default, so that runs stored before them keep their keys."""
+    fields = {n: v for n, v in fields.items() if n not in ADDED or v != ADDED[n]}
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -47,6 +47,9 @@ class Settings:
     checkpointing: bool = setting(False, "Activation checkpointing: less memory, more time.")
     precision: str = setting("no", "Mixed precision: no, bf16 or fp16.")
     schedule: str = setting("default", "Schedule of λ: default, constant or adaptive.")
+    visible_share: float = setting(
+        0.3, "Share of the steps after which flock scope begins; all visible keys before."
+    )
     losses: Mapping[str, float] = setting({}, 'Weights of auxiliary losses, such as {"coh": 0.1}.')
     every: int = setting(100, "Steps between validations.")
     patience: int = setting(0, "Validations without a new best before stopping early; 0: never.")

@@ -19,7 +19,7 @@ from ascender.common.user_code import is_code, is_imported
 from ascender.common.validate import lookup, nearest
 from ascender.core.normalizers import NORMALIZERS
 from ascender.core.rules import RULES
-from ascender.nn.baselines import attention_kind, options_of
+from ascender.nn.baselines import attention_kind, check_scope, options_of
 from ascender.nn.positions import POSITIONS
 
 
@@ -111,6 +111,14 @@ VARIANTS: dict[str, tuple[Variant, str]] = {
     ),
     "roles": (Variant("ascender", roles=True), "one frozen rule per head"),
     "windowed": (Variant("ascender", {"window": 64}), "ascender in a sliding window of 64"),
+    "flock": (
+        Variant("ascender", {"scope": "flock"}),
+        "attends to its flock only: itself and the 32 keys of highest affinity",
+    ),
+    "affinity": (
+        Variant("ascender", {"affinity": "query-key", "affinity_term": True}, mute=RULES),
+        "the affinity of queries and keys as a term of the score, no rules",
+    ),
 }
 
 
@@ -123,17 +131,17 @@ def variant(name: str) -> Variant:
     first, *pieces = name.split("+")
     if first not in VARIANTS:
         check_renamed("variant", first)
-    made = Variant(first) if is_code(first) else lookup("variant", first, VARIANTS)[0]
+    base = Variant(first) if is_code(first) else lookup("variant", first, VARIANTS)[0]
     for piece in pieces:
-        made = _with(made, piece, name)
-    return made
+        base = _with(base, piece, name)
+    return base
 
 
-def _with(made: Variant, piece: str, name: str) -> Variant:
+def _with(base: Variant, piece: str, name: str) -> Variant:
     if piece in POSITIONS:
-        return replace(made, position=piece)
+        return replace(base, position=piece)
     if piece in NORMALIZERS:
-        return replace(made, normalizer=piece)
+        return replace(base, normalizer=piece)
     if "=" not in piece:
         known = [*POSITIONS, *NORMALIZERS]
         raise ValueError(
@@ -141,18 +149,25 @@ def _with(made: Variant, piece: str, name: str) -> Variant:
             f"{', '.join(known)}, or option=value such as k=8"
         )
     option, _, text = piece.partition("=")
+<<<<<<< HEAD
+    if not is_code(base.attention) or is_imported(base.attention):  # else checked when it is built
+        _check_option(base.attention, option, name)
+=======
     if not is_code(made.attention) or is_imported(made.attention):  # else checked when it is built
-        _check_option(made.attention, option, name)
+        _check_option(made.attention, option, text, name)
+>>>>>>> flockB
     try:
         value = json.loads(text.replace("True", "true").replace("False", "false"))
     except json.JSONDecodeError:
         value = text
-    return replace(made, options={**made.options, option: value})
+    return replace(base, options={**base.options, option: value})
 
 
-def _check_option(attention: str, option: str, name: str) -> None:
+def _check_option(attention: str, option: str, text: str, name: str) -> None:
     known = [o for o in options_of(attention_kind(attention)) if o not in OWNED]
     if option not in known:
+        if option == "scope":
+            check_scope(attention_kind(attention), text)
         raise ValueError(
             f"{attention} attention has no option {option!r}{nearest(option, known)} in "
             f"variant {name!r}; expected one of {', '.join(known)}"

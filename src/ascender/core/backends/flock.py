@@ -19,10 +19,11 @@ from ascender.core.affinity import at_distance
 from ascender.core.backends.base import Backend, needs
 from ascender.core.backends.dense import dense
 from ascender.core.backends.index_lists import Lists
+from ascender.core.backends.native import NUMBERS, by_head
 from ascender.core.combine import LowRank, RowStats, slope, standardise, to_4d
 from ascender.core.flock import Flock
 from ascender.core.geometry import kernel, probe
-from ascender.core.rules import alignment, cohesion, separation
+from ascender.core.rules import RULES, alignment, cohesion, separation
 from ascender.core.softmax import masked_softmax
 
 
@@ -41,6 +42,8 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
 
 def _over_lists(flock: Flock) -> Float[Tensor, "B H N e"]:
     rows = _ListedRows(flock)
+    if _serves(flock):
+        return _compiled(flock, rows)
     r, d = flock.rules, flock.q.shape[-1]
     total = rows.dot(flock.q.to(rows.dtype) / d**0.5, flock.k.to(rows.dtype))
     if r.active("align"):
@@ -60,12 +63,52 @@ def _over_lists(flock: Flock) -> Float[Tensor, "B H N e"]:
     return rows.bag(weights, flock.v.to(rows.dtype)).to(flock.v.dtype)
 
 
+def _serves(flock: Flock) -> bool:
+    """Whether the C kernel computes a call."""
+    return (
+        FlockLists.compiled
+        and nb.compiled(flock.q.float())
+        and flock.q.dtype in (torch.float32, torch.bfloat16)
+        and flock.normalise is None
+        and not flock.dropout
+        and not (flock.rules.separation_scope == "all" and flock.rules.active("sep"))
+    )
+
+
+def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
+    """The same by kernels/lists.c."""
+    from ascender.kernels.list_operators import list_attention
+
+    r, vis, H = flock.rules, flock.vis, flock.q.shape[1]
+    given = not isinstance(flock.neighbours, str) or flock.neighbours == "scores"
+    plain = flock.bare is None and flock.key_norm is None
+    z_q, z_k = flock.z
+    h_q, h_k = flock.h_q.float(), flock.h_k.float()
+    geometry = [t.expand(-1, H, -1, -1) for t in (z_q, z_k, h_q, h_k)]
+    numbers = [by_head(r, name, H, z_k) for name in (*NUMBERS, "omega_aff")]
+    sizes = r.sizes()
+    bias = flock.affinity_by_distance
+    tensors = (
+        flock.q.float(), flock.k.float(), None if plain else flock.key_unit, flock.v.float(),
+        *geometry, None if flock.other is None else rows.other(), torch.stack(numbers, 1), bias,
+    )  # fmt: skip
+    out = list_attention(
+        tensors, lists=rows.index, near=rows.near if given and r.needs_neighbours else None,
+        sizes=sizes if len(sizes) == H else sizes * H, p=vis.p.int(), j=vis.j.int(),
+        tied=flock.affinity == "tied", term=flock.affinity_term, standardise=r.standardise,
+        local=r.local_scope == "neighbours", causal=vis.causal, cross=vis.cross,
+        **{rule: r.active(rule) for rule in RULES},
+    )  # fmt: skip
+    return out.to(flock.v.dtype)
+
+
 class FlockLists(Backend):
     """Flock scope: index lists instead of masks."""
 
     name = "flock"
     provides = ("columns", "matrix", "rows", "weights")
     lists = True
+    compiled = True  # False: torch operators, as on a machine without a compiler
 
     def run(
         self, flock: Flock, stats: bool = False
@@ -89,12 +132,14 @@ class _ListedRows:
         index = flock.scope.lists(flock.far)
         if index.shape[-1] > self.vis.M:  # a key is in a list once, so the rest is −1
             index = index.sort(-1, descending=True).values[..., : self.vis.M]
-        B, H = flock.q.shape[:2]
-        self.index: Int[Tensor, "B #H N L"] = index.expand(B, -1, -1, -1)
-        self.lists = Lists(self.index, H, self.vis.M)
+        self.index: Int[Tensor, "B #H N L"] = index.expand(flock.q.shape[0], -1, -1, -1)
         self.valid: Bool[Tensor, "B #H N L"] = self.index >= 0
         self.mates = self.valid if self.vis.cross else self.valid & (self.distance != 0)
         self.z_q, self.z_k = flock.z
+
+    @lazy
+    def lists(self) -> Lists:
+        return Lists(self.index, self.flock.q.shape[1], self.vis.M)
 
     def dot(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N L"]:
         return self.lists.dot(x, y)

@@ -57,7 +57,7 @@ def native(flock: Flock) -> Tensor:
     if other is not None:
         other = other.float().expand(B, H, N, vis.M)
     plain = flock.bare is None and flock.key_norm is None
-    numbers = [_by_head(r, name, H, z_k) for name in NUMBERS]
+    numbers = [by_head(r, name, H, z_k) for name in NUMBERS]
     out = attention(
         flock.q.float(), flock.k.float(), flock.v.float(), None if plain else flock.key_unit,
         z_q, z_k, h_q, h_k, other, torch.stack(numbers, 1), mask,
@@ -112,12 +112,12 @@ def _table(rules: Rules, heads: int, like: Tensor) -> Tensor:
     kept = vars(rules).get("_table")
     if kept is not None and versions is not None and kept[:2] == (heads, versions):
         return kept[2]
-    table = torch.stack([_by_head(rules, name, heads, like) for name in NUMBERS], 1)
+    table = torch.stack([by_head(rules, name, heads, like) for name in NUMBERS], 1)
     object.__setattr__(rules, "_table", (heads, versions, table))
     return table
 
 
-def _by_head(rules: Rules, name: str, heads: int, like: Tensor) -> Tensor:
+def by_head(rules: Rules, name: str, heads: int, like: Tensor) -> Tensor:
     """A number by head, (heads,); ω multiplied by λ."""
     value = getattr(rules, name)
     if name.startswith("omega_"):

@@ -39,7 +39,7 @@ def text_inputs(
     if room < 0:
         raise ValueError(f"{len(ids)} tokens of text; expected at least {longest}, or less lengths")
     places = [round(i * room / max(1, batch - 1)) for i in range(batch if room else 1)]
-    made = {}
+    windows = {}
     for length in lengths:
         inner = length - len(before) - len(behind)
         if inner < 1:
@@ -48,40 +48,40 @@ def text_inputs(
                 "tokens around a text"
             )
         rows = [before + ids[place : place + inner] + behind for place in places]
-        made[length] = {"input_ids": torch.tensor(rows)}
-    return made
+        windows[length] = {"input_ids": torch.tensor(rows)}
+    return windows
 
 
 def task_inputs(
-    made: Task, lengths: Sequence[int] | None = None, batch: int = 16
+    task: Task, lengths: Sequence[int] | None = None, batch: int = 16
 ) -> dict[int, dict[str, Any]]:
     """The first held-out examples of a task, cut to their first L tokens. None: a quarter, a half
     and all of them. Lists of neighbours that all examples share go with the whole length only."""
-    first = next(iter(made.eval_batches("validation", batch)))
+    first = next(iter(task.eval_batches("validation", batch)))
     whole = max(t.shape[1] for t in first.inputs.values() if t.ndim > 1)
     wanted = lengths or sorted({max(2, whole // 4), max(2, whole // 2), whole})
-    found: dict[int, dict[str, Any]] = {}
+    cut: dict[int, dict[str, Any]] = {}
     for length in wanted:
         if length > whole:
             raise ValueError(f"length {length}; expected at most {whole}, the task's")
-        if length == whole or made.neighbours is None:
-            inputs = fed(made, first)
-            found[length] = {
+        if length == whole or task.neighbours is None:
+            inputs = fed(task, first)
+            cut[length] = {
                 name: t[:, :length] if name != "neighbours" and t.ndim > 1 else t
                 for name, t in inputs.items()
             }
-    if not found:
+    if not cut:
         raise ValueError(
             f"lengths {', '.join(map(str, wanted))}; expected {whole}: the task's lists of "
             "neighbours are for all its tokens"
         )
-    return found
+    return cut
 
 
 def longest_of(model: Any) -> int | None:
     """How many tokens a model has positions for; None: any number."""
-    found = getattr(model.config, "max_position_embeddings", None)
-    return found if isinstance(found, int) and found > 0 else None
+    positions = getattr(model.config, "max_position_embeddings", None)
+    return positions if isinstance(positions, int) and positions > 0 else None
 
 
 def _around(tokenizer: Any) -> tuple[list[int], list[int]]:

@@ -99,7 +99,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Slope:
+class ScoreSensitivity:
     """‖J‖₂ (mean and largest) and the largest |J_jl| with the scores divided by T."""
 
     length: int
@@ -121,17 +121,17 @@ class Measured:
     layers: tuple[str, ...]
     heads: list[Head] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
-    slopes: list[Slope] = field(default_factory=list)
+    slopes: list[ScoreSensitivity] = field(default_factory=list)
 
     def asdict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Measured:
+    def of(cls, stored: Mapping[str, Any]) -> Measured:
         """From what asdict gave."""
-        kinds: dict[str, Any] = {"heads": Head, "curves": Curve, "slopes": Slope}
-        rows = {name: [kind(**row) for row in found[name]] for name, kind in kinds.items()}
-        return cls(found["name"], found["own"], tuple(found["layers"]), **rows)
+        kinds: dict[str, Any] = {"heads": Head, "curves": Curve, "slopes": ScoreSensitivity}
+        rows = {name: [kind(**row) for row in stored[name]] for name, kind in kinds.items()}
+        return cls(stored["name"], stored["own"], tuple(stored["layers"]), **rows)
 
 
 @dataclass(frozen=True)
@@ -167,23 +167,23 @@ def measure(
             normalizers = [n for n, kind in NORMALIZERS.items() if not issubclass(kind, Sparsemax)]
             say('without sparsemax and entmax15: pip install "ascender-attention[normalizers]"')
     names = [own, *(n for n in normalizers if n != own)]
-    made, last = Measured(name, own, ()), max(inputs)
+    measured, last = Measured(name, own, ()), max(inputs)
     where: list[str] = []
     for length in sorted(inputs):
         say(f"{name}: {length} tokens")
         _, layers = capture(model, **inputs[length])
         where = [layer.name for layer in layers]
         for at, (layer, real) in enumerate(zip(layers, rows_of(layers), strict=True)):
-            seen = measured_rows(layer, real, min(rows, max(1, length // 8)))
+            sample = measured_rows(layer, real, min(rows, max(1, length // 8)))
             place: dict[str, Any] = {"length": length, "layer": at}
             for normalizer in names:
-                for h, found, picked in _heads(seen, normalizer, own):
-                    made.heads.append(Head(normalizer=normalizer, head=h, **place, **found))
+                for h, numbers, picked in _heads(sample, normalizer, own):
+                    measured.heads.append(Head(normalizer=normalizer, head=h, **place, **numbers))
                     if normalizer == own:
-                        made.curves.extend(_curves(picked, head=h, **place))
+                        measured.curves.extend(_curves(picked, head=h, **place))
                 if length == last:
-                    made.slopes.extend(_slopes(seen, normalizer, own, temperatures, place))
-    return Measured(name, own, tuple(where), made.heads, made.curves, made.slopes)
+                    measured.slopes.extend(_slopes(sample, normalizer, own, temperatures, place))
+    return Measured(name, own, tuple(where), measured.heads, measured.curves, measured.slopes)
 
 
 def own_normalizer(model: nn.Module) -> str:
@@ -215,49 +215,49 @@ def _longest(counts: Tensor, rows: int) -> Tensor:
     """(B, rows): of those that see as much as the rows-th, evenly spread ones; some twice where
     fewer see anything."""
     rows = min(rows, counts.shape[-1])
-    found = []
+    indices = []
     for n in counts:
         edge = n.topk(min(rows, max(1, int((n > 0).sum())))).values[-1]
         there = (n >= edge).nonzero().flatten()
-        found.append(there[torch.linspace(0, len(there) - 1, rows).round().long()])
-    return torch.stack(found)
+        indices.append(there[torch.linspace(0, len(there) - 1, rows).round().long()])
+    return torch.stack(indices)
 
 
-def _weights(seen: Rows, normalizer: str, own: str, T: float = 1.0) -> tuple[Tensor, Tensor]:
+def _weights(sample: Rows, normalizer: str, own: str, T: float = 1.0) -> tuple[Tensor, Tensor]:
     """(A, c) under a normaliser; the model's own are as they were."""
     if normalizer != own:
-        return reweighted(normalizer, seen.S, seen.base, seen.visible, T)
-    c = torch.ones_like(seen.S[..., :1])
+        return reweighted(normalizer, sample.S, sample.base, sample.visible, T)
+    c = torch.ones_like(sample.S[..., :1])
     if T == 1:
-        return seen.A, c
+        return sample.A, c
     plain = "softmax" if normalizer in ("ssmax", "length") else normalizer  # S is sharpened already
-    return reweighted(plain, seen.S, seen.base, seen.visible, T)
+    return reweighted(plain, sample.S, sample.base, sample.visible, T)
 
 
-def _heads(seen: Rows, normalizer: str, own: str) -> list[tuple[int, dict[str, Any], Selection]]:
-    A, c = _weights(seen, normalizer, own)
+def _heads(sample: Rows, normalizer: str, own: str) -> list[tuple[int, dict[str, Any], Selection]]:
+    A, c = _weights(sample, normalizer, own)
     scale = c.squeeze(-1)
-    reach = delta(seen.q * c, seen.k, seen.rest, seen.visible)
-    spread = half_range(seen.S + (c - 1) * seen.base, seen.visible)
-    wide, close = envelope(seen.L, reach), envelope(seen.L, spread)
+    reach = delta(sample.q * c, sample.k, sample.rest, sample.visible)
+    spread = half_range(sample.S + (c - 1) * sample.base, sample.visible)
+    wide, close = envelope(sample.L, reach), envelope(sample.L, spread)
     support, a = effective_support(A), EXPONENT.get(normalizer, 1.0)
     by_row = {
-        "keys": seen.L, "entropy": entropy(A), "support": support, "share": support / seen.L,
+        "keys": sample.L, "entropy": entropy(A), "support": support, "share": support / sample.L,
         "largest": A.amax(-1), "delta": reach, "half_range": spread,
-        "tight": tight(A, wide, seen.visible), "tight_range": tight(A, close, seen.visible),
-        "outside": outside(A, wide, seen.visible),
+        "tight": tight(A, wide, sample.visible), "tight_range": tight(A, close, sample.visible),
+        "outside": outside(A, wide, sample.visible),
     }  # fmt: skip
     norms = {"spectral": scale * spectral(A, a), "entry": scale * largest_entry(A, a)}
-    found = []
+    heads = []
     for h in range(A.shape[1]):
-        picked = selection(A[:, h], seen.x[:, h], seen.visible[:, h])
+        picked = selection(A[:, h], sample.x[:, h], sample.visible[:, h])
         N = picked.share(GUIDE)
         numbers = {what: mean(t[:, h]) for what, t in by_row.items()}
         numbers |= {what: mean(picked.at(what, N)) for what in ("separable", "distance", "bound")}
         numbers |= {"critical": mean(picked.critical / picked.L)}
         numbers |= {what: float(t[:, h].max()) for what, t in norms.items()}
-        found.append((h, {**numbers, "temperature": float(seen.temperature[h])}, picked))
-    return found
+        heads.append((h, {**numbers, "temperature": float(sample.temperature[h])}, picked))
+    return heads
 
 
 def _curves(picked: Selection, **place: Any) -> list[Curve]:
@@ -267,27 +267,27 @@ def _curves(picked: Selection, **place: Any) -> list[Curve]:
     chosen = [("N", N / L, N * whole) for N in FIXED if least > N]
     chosen += [("L", share, picked.share(share)) for share in SHARES if least > 1]
     what = ("mass", "distance", "bound", "separable")
-    found = []
+    curves = []
     for of, share, N in chosen:
         numbers: dict[str, Any] = {name: mean(picked.at(name, N)) for name in what}
-        found.append(Curve(of=of, N=mean(N), share=share, **place, **numbers))
-    return found
+        curves.append(Curve(of=of, N=mean(N), share=share, **place, **numbers))
+    return curves
 
 
 def _slopes(
-    seen: Rows, normalizer: str, own: str, temperatures: Sequence[float], place: Mapping[str, int]
-) -> list[Slope]:
-    found, a = [], EXPONENT.get(normalizer, 1.0)
+    sample: Rows, normalizer: str, own: str, temperatures: Sequence[float], place: Mapping[str, int]
+) -> list[ScoreSensitivity]:
+    slopes, a = [], EXPONENT.get(normalizer, 1.0)
     for T in temperatures:
-        A, c = _weights(seen, normalizer, own, T)
+        A, c = _weights(sample, normalizer, own, T)
         scale = c.squeeze(-1) / T
         norm, entry = scale * spectral(A, a), scale * largest_entry(A, a)
         for h in range(A.shape[1]):
-            found.append(
-                Slope(normalizer=normalizer, head=h, T=T, mean=mean(norm[:, h]),
+            slopes.append(
+                ScoreSensitivity(normalizer=normalizer, head=h, T=T, mean=mean(norm[:, h]),
                       spectral=float(norm[:, h].max()), entry=float(entry[:, h].max()), **place)
             )  # fmt: skip
-    return found
+    return slopes
 
 
 def mean(t: Tensor) -> float:

@@ -56,14 +56,14 @@ def head_metrics(model: nn.Module, inputs: Mapping[str, Any], rows: int = 8) -> 
     names = ("entropy", "support", "share", "separable", "temperature")
     metrics: Numbers = {name: [] for name in names}
     for layer, real in zip(layers, rows_of(layers), strict=True):
-        seen = measured_rows(layer, real, rows)
-        support = effective_support(seen.A)
-        by_row = {"entropy": entropy(seen.A), "support": support, "share": support / seen.L}
+        sample = measured_rows(layer, real, rows)
+        support = effective_support(sample.A)
+        by_row = {"entropy": entropy(sample.A), "support": support, "share": support / sample.L}
         for name, t in by_row.items():
             metrics[name].append(_by_head(t))
-        picked = selection(seen.A, seen.x, seen.visible)
+        picked = selection(sample.A, sample.x, sample.visible)
         metrics["separable"].append(_by_head(picked.at("separable", picked.share(GUIDE))))
-        metrics["temperature"].append([round(float(T), 5) for T in seen.temperature])
+        metrics["temperature"].append([round(float(T), 5) for T in sample.temperature])
     return metrics
 
 

@@ -18,9 +18,9 @@ from ascender.report.figure import save_figure, style
 from ascender.report.page import (
     Block,
     Items,
-    Page,
     PageFigure,
     Paragraph,
+    ReportPage,
     Section,
     Subheading,
     render,
@@ -70,10 +70,10 @@ def document(kept: Sequence[dict[str, Any]], said: str | None, advised: Sequence
     parts = [f"# {STRINGS.text('title.page', 'en')}\n"]
     if said is not None:
         parts += [said + "\n", markdown(tables.side_by_side(*kept))]
-    for found in kept:
-        parts.append(f"## {escape(found['name'])}\n")
+    for stored in kept:
+        parts.append(f"## {escape(stored['name'])}\n")
         for name, table in tables.TABLES.items():
-            parts += [f"{STRINGS.text(f'title.{name}', 'en')}\n", markdown(table(found))]
+            parts += [f"{STRINGS.text(f'title.{name}', 'en')}\n", markdown(table(stored))]
     parts += [f"{en}\n" for en, _ in advised]
     return "\n".join(parts)
 
@@ -81,24 +81,24 @@ def document(kept: Sequence[dict[str, Any]], said: str | None, advised: Sequence
 def _page(
     models: Sequence[Measured], kept: Sequence[dict[str, Any]], said: str | None,
     drawn: Sequence[PageFigure],
-) -> Page:  # fmt: skip
+) -> ReportPage:  # fmt: skip
     title = STRINGS.section("title")
     names = " · ".join(m.name for m in models)
     sections = []
     if said is not None:
         both = (Paragraph((said, said)), tables.side_by_side(*kept))
         sections.append(Section(("", ""), both))
-    for m, found in zip(models, kept, strict=True):
+    for m, stored in zip(models, kept, strict=True):
         warnings = tuple((line, line) for line in guideline(of(m))) or (title["none"],)
-        made = tuple(table(found) for table in tables.TABLES.values())
+        model_tables = tuple(table(stored) for table in tables.TABLES.values())
         guide: tuple[Block, ...] = (Subheading(title["warnings"]), Items(warnings))
-        sections.append(Section((m.name, m.name), (*guide, *made)))
+        sections.append(Section((m.name, m.name), (*guide, *model_tables)))
     definitions = Items(tuple(STRINGS.section("definition").values()), "soft")
     sections.append(Section(title["figures"], tuple(drawn), "figures"))
     sections.append(Section(title["definitions"], (definitions,)))
     said_first = tuple(Paragraph(pair, "said") for pair in advice(models[0]))
     above = f"ASCender · {names} · arXiv 2508.17821"
-    return Page(
+    return ReportPage(
         f"{title['page'][0]} · {names}", title["page"], said_first, tuple(sections), (above, above)
     )
 

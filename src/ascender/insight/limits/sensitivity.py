@@ -70,8 +70,8 @@ def reweighted(
     weights(S/T), where those that sharpen multiply the base part of S by c first. `base` comes as
     it is in S (divided by τ_score). s and n₀ are as the normaliser starts."""
     lookup("normalizer", name, NORMALIZERS)
-    made = normalizer(name, heads=total.shape[1]).to(total.device)
+    module = normalizer(name, heads=total.shape[1]).to(total.device)
     ones = total.new_ones(*total.shape[:3], 1)
     with torch.no_grad():
-        c = made.sharpen(ones, visible.sum(-1, keepdim=True))
-        return made.weights((total + (c - 1) * base) / T, visible), c
+        c = module.sharpen(ones, visible.sum(-1, keepdim=True))
+        return module.weights((total + (c - 1) * base) / T, visible), c

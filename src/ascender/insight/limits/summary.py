@@ -63,32 +63,32 @@ def compared(a: Measured, b: Measured, paired: bool = False) -> dict[str, Any]:
     one, two = growth(of(a)), growth(of(b))
     longest = max({r.length for r in of(a)} & {r.length for r in of(b)})
     shares = [{(r.layer, r.head): r.share for r in of(m) if r.length == longest} for m in (a, b)]
-    found: dict[str, Any] = {
+    comparison: dict[str, Any] = {
         "names": [a.name, b.name], "length": longest, "heads": [len(x) for x in shares],
         "share": [_moments(x.values()) for x in shares],
         "growth": [_moments(x.values()) for x in (one, two)] if one and two else None,
     }  # fmt: skip
     if paired:
-        found["narrower"] = sum(shares[0][p] < shares[1][p] for p in shares[0])
-        found["slower"] = sum(one[p] < two[p] for p in one)
-    return found
+        comparison["narrower"] = sum(shares[0][p] < shares[1][p] for p in shares[0])
+        comparison["slower"] = sum(one[p] < two[p] for p in one)
+    return comparison
 
 
-def verdict(found: dict[str, Any]) -> str:
+def verdict(comparison: dict[str, Any]) -> str:
     """The comparison in a sentence of numbers."""
-    (a, b), (n, m), (x, y) = found["names"], found["heads"], found["share"]
+    (a, b), (n, m), (x, y) = comparison["names"], comparison["heads"], comparison["share"]
     said = (
-        f"At {found['length']} tokens {a} uses {_spread(x)} of its keys (exp(H)/L, mean ± sd over "
-        f"{n} heads), {b} {_spread(y)} ({m} heads)"
+        f"At {comparison['length']} tokens {a} uses {_spread(x)} of its keys (exp(H)/L, mean ± sd "
+        f"over {n} heads), {b} {_spread(y)} ({m} heads)"
     )
-    if found["growth"] is not None:
+    if comparison["growth"] is not None:
         said += "; exp(H) grows as L^β with β = {} against {}".format(
-            *(_spread(g) for g in found["growth"])
+            *(_spread(g) for g in comparison["growth"])
         )
-    if "slower" in found:
+    if "slower" in comparison:
         said += (
-            f". Head by head, {a} is the narrower in {found['narrower']} of {n} and the slower to "
-            f"spread in {found['slower']}"
+            f". Head by head, {a} is the narrower in {comparison['narrower']} of {n} and the "
+            f"slower to spread in {comparison['slower']}"
         )
     return said + "."
 
@@ -103,14 +103,14 @@ def _spread(x: tuple[float, float]) -> str:
 
 
 def _growth(measured: Measured) -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for normalizer in dict.fromkeys(row.normalizer for row in measured.heads):
         slopes = growth(of(measured, normalizer))
         if slopes:
             low, high = min(slopes.values()), max(slopes.values())
             mean = fmean(slopes.values())
-            found.append({"normalizer": normalizer, "mean": mean, "low": low, "high": high})
-    return found
+            rows.append({"normalizer": normalizer, "mean": mean, "low": low, "high": high})
+    return rows
 
 
 def _curves(measured: Measured) -> list[dict[str, Any]]:

@@ -19,9 +19,9 @@ from ascender.report.blocks import fill_blocks
 from ascender.report.table import Table, csv_text, markdown
 
 
-def by_length(found: Mapping[str, Any]) -> Table:
+def by_length(model: Mapping[str, Any]) -> Table:
     """The model's own weights at every length."""
-    rows = [r for r in found["rows"] if r["normalizer"] == found["own"]]
+    rows = [r for r in model["rows"] if r["normalizer"] == model["own"]]
     columns = (
         "L", "H (nats)", "exp(H)", "exp(H)/L", "largest weight", "Δ", "at an edge", "½ range",
         "at its edge", "N_s/N at 0.06 L", "d̃ / bound at 0.06 L", "critical N / L", "largest ‖J‖₂",
@@ -35,11 +35,11 @@ def by_length(found: Mapping[str, Any]) -> Table:
     return _table("lengths", columns, cells)
 
 
-def by_normalizer(found: Mapping[str, Any]) -> Table:
+def by_normalizer(model: Mapping[str, Any]) -> Table:
     """Every normaliser at the shortest and greatest length, on the same scores."""
-    lengths = sorted({r["length"] for r in found["rows"]})
+    lengths = sorted({r["length"] for r in model["rows"]})
     ends = dict.fromkeys((lengths[0], lengths[-1]))
-    growth = {r["normalizer"]: r for r in found["growth"]}
+    growth = {r["normalizer"]: r for r in model["growth"]}
     columns = (
         "normaliser", *(f"exp(H)/L at {n}" for n in ends), "β of exp(H) ∝ L^β",
         *(f"{what} at {lengths[-1]}" for what in (
@@ -47,12 +47,12 @@ def by_normalizer(found: Mapping[str, Any]) -> Table:
             "largest |J_jl|")),
     )  # fmt: skip
     cells = []
-    for name in dict.fromkeys(r["normalizer"] for r in found["rows"]):
-        here = {r["length"]: r for r in found["rows"] if r["normalizer"] == name}
+    for name in dict.fromkeys(r["normalizer"] for r in model["rows"]):
+        here = {r["length"]: r for r in model["rows"] if r["normalizer"] == name}
         last, grows = here[lengths[-1]], growth.get(name)
         shown = f"{grows['mean']:.2f} ({grows['low']:.2f} … {grows['high']:.2f})" if grows else "–"
         cells.append((
-            name + (" (its own)" if name == found["own"] else ""),
+            name + (" (its own)" if name == model["own"] else ""),
             *(_n(here[n]["share"]) for n in ends), shown, _n(last["largest"]),
             _percent(last["outside"]), _n(last["separable"]), _n(last["critical"]),
             _n(last["spectral"]), _n(last["entry"]),
@@ -60,14 +60,14 @@ def by_normalizer(found: Mapping[str, Any]) -> Table:
     return _table("normalizers", columns, cells)
 
 
-def by_selection(found: Mapping[str, Any]) -> Table:
+def by_selection(model: Mapping[str, Any]) -> Table:
     """N fixed, and N ∝ L: distance, bound, separable share at the shortest and greatest length."""
-    lengths = sorted({r["length"] for r in found["curves"]})
+    lengths = sorted({r["length"] for r in model["curves"]})
     ends = tuple(dict.fromkeys((lengths[0], lengths[-1])))
     columns = ("N", *(f"{what}, L = {n}" for n in ends for what in ("ᾱ", "d̃", "bound", "N_s/N")))
     at: dict[str, dict[int, Mapping[str, Any]]] = {}
     for n in ends:
-        here = [r for r in found["curves"] if r["length"] == n]
+        here = [r for r in model["curves"] if r["length"] == n]
         for r in here:
             name = f"{r['N']:.0f}" if r["of"] == "N" else f"{r['share']:g} L"
             at.setdefault(name, {})[n] = r
@@ -80,11 +80,11 @@ def by_selection(found: Mapping[str, Any]) -> Table:
     return _table("selection", columns, cells)
 
 
-def by_temperature(found: Mapping[str, Any]) -> Table:
+def by_temperature(model: Mapping[str, Any]) -> Table:
     """The largest ‖J‖₂ of a normaliser with the scores divided by T, and the two bounds."""
-    temperatures = sorted({r["T"] for r in found["slopes"]})
-    names = list(dict.fromkeys(r["normalizer"] for r in found["slopes"]))
-    cell = {(r["normalizer"], r["T"]): r for r in found["slopes"]}
+    temperatures = sorted({r["T"] for r in model["slopes"]})
+    names = list(dict.fromkeys(r["normalizer"] for r in model["slopes"]))
+    cell = {(r["normalizer"], r["T"]): r for r in model["slopes"]}
     columns = ("T", "1/(4T)", "1/(2T)", *(f"‖J‖₂, {n}" for n in names), f"|J_jl|, {names[0]}")
     rows = [
         (f"{T:g}", _n(1 / (4 * T)), _n(1 / (2 * T)), *(_n(cell[n, T]["spectral"]) for n in names),
@@ -94,13 +94,13 @@ def by_temperature(found: Mapping[str, Any]) -> Table:
     return _table("temperature", columns, rows)
 
 
-def brief(found: Mapping[str, Any]) -> Table:
+def brief(model: Mapping[str, Any]) -> Table:
     """The model's own weights in a few columns: what a terminal shows."""
     columns = ("L", "exp(H)", "exp(H)/L", "largest weight", "N_s/N at 0.06 L", "largest ‖J‖₂")
     cells = [
         (str(r["length"]), *(_n(r[what]) for what in (
             "support", "share", "largest", "separable", "spectral")))
-        for r in found["rows"] if r["normalizer"] == found["own"]
+        for r in model["rows"] if r["normalizer"] == model["own"]
     ]  # fmt: skip
     return _table("lengths", columns, cells)
 
@@ -169,10 +169,10 @@ def fill_tables(text: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
 
     def content(name: str) -> str:
         pattern, table = name.split()
-        found = [kept[file] for file in sorted(kept) if fnmatchcase(file, pattern)]
-        if not found:
+        files = [kept[file] for file in sorted(kept) if fnmatchcase(file, pattern)]
+        if not files:
             raise ValueError(f"no {pattern}.json for a table; there is {', '.join(sorted(kept))}")
-        return _content(found, table)
+        return _content(files, table)
 
     return fill_blocks(text, "limits", content)
 
@@ -189,14 +189,14 @@ def _table(name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
 
 def _content(files: Sequence[Mapping[str, Any]], table: str) -> str:
-    found = files[0]
+    first = files[0]
     if table == "seeds":
         return markdown(over_seeds([tuple(file["models"]) for file in files]))
     if table == "verdict":
-        return f"{found['verdict']}\n"
+        return f"{first['verdict']}\n"
     if table == "compare":
-        return markdown(side_by_side(*found["models"]))
-    return markdown(TABLES[table](found["models"][0]))
+        return markdown(side_by_side(*first["models"]))
+    return markdown(TABLES[table](first["models"][0]))
 
 
 def _value(name: str) -> float:

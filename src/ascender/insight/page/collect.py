@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from ascender.core.rules import RULES
-from ascender.insight.capture import Layer, has_rules, muted, watching
+from ascender.insight.capture import Layer, has_rules, muted, rules_of, watching
 from ascender.insight.page.data import layer_data, numbers
 from ascender.insight.page.inputs import Input, piece, tells_next, to
 from ascender.insight.page.memory import check_memory
@@ -21,7 +21,6 @@ from ascender.insight.page.pooling import Pooling
 from ascender.tasks import Display
 
 KEPT = 3_000_000  # weights of muted passes that are written out; of more, only how far they move
-MUTED: dict[str, tuple[str, ...]] = {**{rule: (rule,) for rule in RULES}, "all": RULES}
 
 
 @torch.no_grad()
@@ -64,9 +63,10 @@ def collect_page_data(
         raise ValueError(f"{name} has no self-attention over the {N} tokens; expected at least one")
     mutes: dict[str, Any] = {}
     if has_rules(model) and first.ruled:
-        for label, rules in MUTED.items():
+        passes = {**{rule: (rule,) for rule in rules_of(model)}, "all": RULES}
+        for label, rules in passes.items():
             say(f"{name}: without {', '.join(rules)}")
-            changed = _Changed(first, len(MUTED), blobs)
+            changed = _Changed(first, len(passes), blobs)
             with muted(model, *rules):
                 runs[f"no_{label}"] = logits_of(passing(model, inputs, changed.take), pooling.lasts)
             mutes[label] = changed.data

@@ -6,7 +6,8 @@
 
 f and g are what standardising, gating and ω, λ come to in a row. Rows and columns instead of
 matrices: 512 tokens take some kB a head. A term that is not of its form (a normaliser, Shaw's
-positions, pooled blocks) is written as a matrix. Law: what the page shows equals Parts to CLOSE.
+positions, pooled blocks) is written as a matrix, affinity always; without it there is no entry.
+Law: what the page shows equals Parts to CLOSE.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from torch import Tensor
 
 from ascender.core.rules import RULES
 from ascender.insight.capture import Geometry, Layer
+from ascender.insight.contribution import TERMS, WITHOUT
 from ascender.insight.page.pack import NONE, Blobs, shown
 from ascender.insight.page.pooling import Pooling
 
 CLOSE = 2e-5  # of the largest entry of a term, or of 1
 WIDE = 256  # tokens above which a matrix is written in 16 bits
-TERMS = ("base", *RULES, "other")
 Form = tuple[dict[str, Any], np.ndarray]
 
 
@@ -41,9 +42,10 @@ def layer_data(layer: Layer, pooling: Pooling, blobs: Blobs) -> dict[str, Any]:
 
 def _head(layer: Layer, h: int, pooling: Pooling, blobs: Blobs) -> dict[str, Any]:
     V = layer.visible[0, h].cpu().numpy()
-    parts = {name: numbers(getattr(layer.parts, name)[0, h]) for name in (*TERMS, "total")}
+    terms = TERMS if layer.parts.aff.any() else WITHOUT
+    parts = {name: numbers(getattr(layer.parts, name)[0, h]) for name in (*terms, "total")}
     A = numbers(layer.parts.weights[0, h])
-    added = np.sum([parts[name] for name in TERMS], 0)
+    added = np.sum([parts[name] for name in terms], 0)
     tau = float(layer.tau[h])
     data: dict[str, Any] = {"tau": tau, "mask": _mask(pooling.any(V), blobs)}
     data |= _surroundings(layer.geometry, h, pooling, blobs)
@@ -53,9 +55,9 @@ def _head(layer: Layer, h: int, pooling: Pooling, blobs: Blobs) -> dict[str, Any
             data["weights"] = _matrix(A, blobs)
     else:
         parts = {name: pooling.mean(x, V) for name, x in parts.items()}
-        data |= {n: _matrix(parts[n], blobs) if parts[n].any() else None for n in TERMS}
+        data |= {n: _matrix(parts[n], blobs) if parts[n].any() else None for n in terms}
         data["weights"] = _matrix(pooling.share(A), blobs)
-    named = np.abs(np.stack([parts[name] for name in (*TERMS, "total")]))
+    named = np.abs(np.stack(list(parts.values())))
     data["scale"] = float(f"{np.quantile(named, 0.999):.4g}") if named.any() else 1.0
     return data
 
@@ -83,7 +85,7 @@ def _terms(
 ) -> dict[str, Any]:  # fmt: skip
     """Every term in the first form that gives it back."""
     q, k = numbers(layer.q[0, h]), numbers(layer.k[0, h])
-    ways: dict[str, list[Callable[[], Form | None]]] = {name: [] for name in TERMS}
+    ways: dict[str, list[Callable[[], Form | None]]] = {name: [] for name in parts}
     ways["base"].append(lambda: _product(parts["base"], q, k, V, blobs))
     ways["other"].append(lambda: _by_place(parts["other"], V, blobs))
     g = layer.geometry
@@ -94,7 +96,7 @@ def _terms(
         ways["align"].append(lambda: _heading(parts["align"], keys, k, of_h, V, blobs))
         ways["sep"].append(lambda: _apart(parts["sep"], of_h, V, blobs))
         ways["coh"].append(lambda: _centred(parts["coh"], z, c, V, blobs))
-    return {name: _first(parts[name], V, ways[name], blobs) for name in TERMS}
+    return {n: _first(parts[n], V, ways[n], blobs) for n in parts if n != "total"}
 
 
 def _first(

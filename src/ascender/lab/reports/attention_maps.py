@@ -17,7 +17,7 @@ from ascender.lab.reports.suite_results import SuiteResults, omega
 from ascender.report.figure import PAGE, Figure, Label, blank
 from ascender.train.run import Run
 
-TERMS = ("base", *RULES, "total", "weights")
+TERMS = ("base", *RULES, "aff", "total", "weights")
 MOST = 96  # tokens drawn; of a longer example the first ones
 NAMED = 16  # tokens that still have room for their names
 
@@ -52,8 +52,8 @@ def _taken_apart(record: Record, results: SuiteResults, data_dir: str | None) ->
     model = load(results.source.model(record["key"]), say=lambda line: None).model
     batch = next(iter(task.eval_batches("test", 1)))
     with torch.no_grad():
-        found = model(**task.inputs(batch), labels=batch.labels, output_parts=True)
-    layers: tuple[Parts, ...] = getattr(found, "parts", None) or found.encoder_parts
+        output = model(**task.inputs(batch), labels=batch.labels, output_parts=True)
+    layers: tuple[Parts, ...] = getattr(output, "parts", None) or output.encoder_parts
     real = _real(batch.inputs.get("attention_mask"))
     moved = torch.stack([
         sum((getattr(p, rule)[0].abs().mean((-1, -2)) for rule in RULES), torch.zeros(()))
@@ -61,9 +61,9 @@ def _taken_apart(record: Record, results: SuiteResults, data_dir: str | None) ->
     ])  # fmt: skip
     layer, head = divmod(int(moved.argmax()), moved.shape[1])
     parts = layers[layer]
-    terms = {t: _cut(getattr(parts, t), head, real) for t in TERMS}
-    seen = _tokens(task.tokenizer, batch.inputs.get("input_ids"), len(terms["base"]))
-    return Maps(run.task, run.variant, run.seed, record["key"], layer, head, terms, seen)
+    terms = {t: _cut(getattr(parts, t), head, real) for t in TERMS if t != "aff" or parts.aff.any()}
+    tokens = _tokens(task.tokenizer, batch.inputs.get("input_ids"), len(terms["base"]))
+    return Maps(run.task, run.variant, run.seed, record["key"], layer, head, terms, tokens)
 
 
 def _real(mask: Tensor | None) -> int:
@@ -81,21 +81,23 @@ def _tokens(tokenizer: Any, ids: Tensor | None, n: int) -> tuple[str, ...]:
     return tuple(str(tokenizer.decode([i])).replace(" ", "␣") for i in ids[0, :n].tolist())
 
 
-def draw(found: Maps, say: Label) -> Figure:
-    """Three terms above, one and the sum and the weights below."""
+def draw(maps: Maps, say: Label) -> Figure:
+    """Three terms above, one and the sum and the weights below; four above with affinity."""
     figure = blank(PAGE, 4.6)
-    axes = figure.subplots(2, 3)
-    scores = [found.terms[t] for t in TERMS[:-1]]
+    axes = figure.subplots(2, (len(maps.terms) + 1) // 2)
+    scores = [m for t, m in maps.terms.items() if t != "weights"]
     top = max(float(np.abs(m).max()) for m in scores) or 1.0
-    signs = ("", "+ ", "+ ", "+ ", "= ", "→ ")
+    signs = {"base": "", "total": "= ", "weights": "→ "}
     images = {}
-    for axis, term, sign in zip(axes.flat, TERMS, signs, strict=True):
+    for axis in axes.flat[len(maps.terms) :]:
+        axis.set_visible(False)
+    for axis, term in zip(axes.flat, maps.terms, strict=False):
         how: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -top, "vmax": top}
         if term == "weights":
             how = {"cmap": "YlGnBu"}
-        images[term] = axis.imshow(found.terms[term], interpolation="nearest", **how)
-        axis.set_title(sign + say(term), loc="left", weight="bold")
-        _ticks(axis, found.tokens)
+        images[term] = axis.imshow(maps.terms[term], interpolation="nearest", **how)
+        axis.set_title(signs.get(term, "+ ") + say(term), loc="left", weight="bold")
+        _ticks(axis, maps.tokens)
         axis.spines[:].set_visible(False)
     for axis in axes[1]:
         axis.set_xlabel(say("key"))

@@ -16,7 +16,7 @@ from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_report import all_tables, table_files, write_suite_report
 from ascender.lab.reports.suite_results import DRAWS, SuiteResults
 from ascender.report.blocks import block_names, fill_document
-from ascender.report.page import Block, Page, PageFigure, Paragraph, Section, render
+from ascender.report.page import Block, PageFigure, Paragraph, ReportPage, Section, render
 from ascender.report.strings import Pair
 from ascender.report.table import Table, markdown
 
@@ -78,7 +78,7 @@ def bundle_page(
         sections.append(Section((name, name), blocks, href=f"{name}/index.html"))
     heading = ("ASCender", "ASCender") if judged is None else claims_sentence(judged)
     shown = () if figure is None else (figure,)
-    return render(Page("ASCender", heading, shown, tuple(sections)), lang)
+    return render(ReportPage("ASCender", heading, shown, tuple(sections)), lang)
 
 
 def _main_figure(

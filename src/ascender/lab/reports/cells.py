@@ -114,12 +114,13 @@ def metric(condition: Condition) -> str:
 
 
 def lab_table(name: str, rows: Iterable[Mapping[str, Cell]], baseline: str = "") -> Table:
-    """A table with its title, note and headings from the lab's strings; rows by column."""
+    """A table with its title, note and headings from the lab's strings; rows by column. Where some
+    rows have more columns, the others are empty there."""
     rows = list(rows)
     columns = tuple(
         Column(c, STRINGS.pair(f"column.{c}", baseline=baseline), c in WORDS, c in ROW_NAMES)
-        for c in (rows[0] if rows else ())
+        for c in max(rows, key=len, default={})
     )
     note = STRINGS.pair(f"note.{name}", baseline=baseline)
-    cells = tuple(tuple(row[c.name] for c in columns) for row in rows)
+    cells = tuple(tuple(row.get(c.name, NONE) for c in columns) for row in rows)
     return Table(name, columns, cells, STRINGS.pair(f"title.{name}"), (note,))

@@ -56,11 +56,11 @@ def frontier(x: Sequence[float], y: Sequence[float], higher: bool = True) -> lis
     >>> frontier([1, 2, 3, 4], [0.5, 0.4, 0.8, 0.8])
     [0, 2]
     """
-    found: list[int] = []
+    best: list[int] = []
     for i in sorted(range(len(x)), key=lambda i: (x[i], -y[i] if higher else y[i])):
-        if not found or (y[i] > y[found[-1]] if higher else y[i] < y[found[-1]]):
-            found.append(i)
-    return found
+        if not best or (y[i] > y[best[-1]] if higher else y[i] < y[best[-1]]):
+            best.append(i)
+    return best
 
 
 def deltas(results: SuiteResults, say: Label) -> Figure | None:
@@ -96,7 +96,7 @@ def deltas(results: SuiteResults, say: Label) -> Figure | None:
 
 def length(results: SuiteResults, say: Label) -> Figure | None:
     """5: quality against length, where a task was run at several."""
-    found: dict[str, dict[str, dict[float, Condition]]] = {}
+    lines: dict[str, dict[str, dict[float, Condition]]] = {}
     names: dict[str, str] = {}
     for condition in results.conditions:
         options = condition.records[0]["run"].get("options", {})
@@ -104,26 +104,26 @@ def length(results: SuiteResults, say: Label) -> Figure | None:
         if name is not None:
             task = results.base_task[condition.task]
             names[task] = name
-            found.setdefault(task, {}).setdefault(condition.variant, {})[options[name]] = condition
-    tasks = [t for t, of in found.items() if len({x for line in of.values() for x in line}) > 1]
+            lines.setdefault(task, {}).setdefault(condition.variant, {})[options[name]] = condition
+    tasks = [t for t, of in lines.items() if len({x for line in of.values() for x in line}) > 1]
     if not tasks:
         return None
     styles = line_styles(results.variants)
     figure, axes = panels(len(tasks), 2.3)
     for axis, task in zip(axes, tasks, strict=True):
-        for variant, line in found[task].items():
+        for variant, line in lines[task].items():
             x = sorted(line)
             y = [line[at].summary.mean for at in x]
             errors = np.array([reach(line[at].summary) or [[0], [0]] for at in x])[:, :, 0].T
             style = styles[variant]
             axis.errorbar(x, y, yerr=errors, color=style.colour, marker=style.mark, ls=style.line,
                           elinewidth=0.9, capsize=2, label=shortened(variant))  # fmt: skip
-        ticks = sorted({x for line in found[task].values() for x in line})
+        ticks = sorted({x for line in lines[task].values() for x in line})
         if min(ticks) > 0:
             axis.set_xscale("log", base=2)
         axis.set_xticks(ticks, [f"{x:g}" for x in ticks])
         axis.minorticks_off()
-        first = next(iter(next(iter(found[task].values())).values()))
+        first = next(iter(next(iter(lines[task].values())).values()))
         _chance(axis, first, say)
         _name(axis, first, names[task], say("test", metric=_metric(first)), task)
     legend(figure, axes)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ascender.core.rules import RULES
-from ascender.insight.contribution import TERMS
 from ascender.insight.grouping import SOURCES
 from ascender.lab.judge import RANGES
 from ascender.lab.reports.figures import reach, ruled
@@ -26,10 +25,10 @@ from ascender.report.figure import (
     shortened,
     stacked,
 )
-from ascender.report.palette import RULES as RULE_COLOURS
+from ascender.report.palette import TERMS as COLOURS
 from ascender.report.palette import line_style
 
-HATCHES = {"align": "", "sep": "////", "coh": "...."}
+HATCHES = {"align": "", "sep": "////", "coh": "....", "aff": "xxxx"}
 Maps = Mapping[str, np.ndarray]
 Places = Mapping[tuple[str, int], float]  # of a source and a layer
 
@@ -58,7 +57,7 @@ def _ruled_models(results: SuiteResults) -> list[ModelInsight]:
 def head_maps(models: Sequence[ModelInsight], say: Label) -> Figure:
     """For each task ω above and the attention moved below, heads matched between seeds."""
     return _maps([
-        (m.task, label, {rule: get(rule) for rule in RULES})
+        (m.task, label, {rule: get(rule) for rule in m.rules})
         for m in models
         for label, get in (("ω", m.omega), (say("moved"), m.moved))
     ], say)  # fmt: skip
@@ -136,11 +135,11 @@ def role_bars(models: Sequence[ModelInsight], say: Label) -> Figure:
     most = max(len(m.roles.names) for m in models)
     figure, axes = panels(len(models), 0.85 + 0.42 * most)
     for axis, m in zip(axes, models, strict=True):
-        roles, wide = m.roles, 0.8 / len(RULES)
-        for r, rule in enumerate(RULES):
-            x = roles.centres[:, len(TERMS) + r]
-            y = np.arange(len(x)) + (r - 1) * wide
-            axis.barh(y, x, wide * 0.92, color=RULE_COLOURS[rule], hatch=HATCHES[rule],
+        roles, wide = m.roles, 0.8 / len(m.rules)
+        for r, rule in enumerate(m.rules):
+            x = roles.centres[:, len(m.terms) + r]
+            y = np.arange(len(x)) + (r - (len(m.rules) - 1) / 2) * wide
+            axis.barh(y, x, wide * 0.92, color=COLOURS[rule], hatch=HATCHES[rule],
                       edgecolor="white", lw=0, label=say(rule))  # fmt: skip
         n = np.bincount(roles.which, minlength=len(roles.names))
         names = [f"{_role(name, say)} ({k})" for name, k in zip(roles.names, n, strict=True)]

@@ -21,7 +21,7 @@ from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_report import keep_figure, table_files
 from ascender.lab.verdict import DecisionRule
 from ascender.report.figure import labels, style
-from ascender.report.page import Page, PageFigure, Paragraph, Section, render
+from ascender.report.page import PageFigure, Paragraph, ReportPage, Section, render
 from ascender.report.strings import Pair, joined, listed, same
 from ascender.report.table import Table
 
@@ -46,7 +46,7 @@ def save(
         written += table_files(table, out, lang, with_latex=False)
     drawn, paths = _figures(models, out / "figures", lang)
     title = f"{models[0].variant}, {models[0].task}"
-    page = Page(
+    page = ReportPage(
         f"{title} · ASCender", (title, title),
         (Paragraph(_models(models, names), "soft"),
          *(Paragraph(pair, "said") for pair in advice(models, names[models[0].variant][0]))),
@@ -76,7 +76,7 @@ def as_json(
         "models": [
             {"variant": m.variant, "model": name, "seed": seed, **f}
             for m in models
-            for name, seed, f in zip(names[m.variant], m.seeds, m.found, strict=True)
+            for name, seed, f in zip(names[m.variant], m.seeds, m.measurements, strict=True)
         ],
         "tables": {
             table.name: [
@@ -114,24 +114,24 @@ def _figures(
 # --- advice
 
 
-def advice(found: Sequence[ModelInsight], model: str) -> tuple[Pair, Pair]:
-    """(seen, to do), each in English and Korean, of the first of `found`; `model` is the name of
+def advice(models: Sequence[ModelInsight], model: str) -> tuple[Pair, Pair]:
+    """(result, to do), each in English and Korean, of the first of `models`; `model` is the name of
     its first seed."""
-    first = found[0]
+    first = models[0]
     if not first.ruled:
         return _groups(first), _said("no_rules")
-    moved = {rule: np.mean([np.array(f["moved"])[..., r] for f in first.found], axis=(0, 2))
-             for r, rule in enumerate(RULES)}  # fmt: skip
+    moved = {rule: np.mean([np.array(f["moved"])[..., r] for f in first.measurements], axis=(0, 2))
+             for r, rule in enumerate(first.rules)}  # fmt: skip
     means = {rule: float(by_layer.mean()) for rule, by_layer in moved.items()}
     loudest = max(means, key=lambda rule: means[rule])
     layer = int(moved[loudest].argmax())
-    seen = _said(
+    result = _said(
         "seen", rule=_name(loudest), share=f"{means[loudest]:.1%}", layer=layer,
         most=f"{moved[loudest][layer]:.1%}",
     )  # fmt: skip
     muted = _muted(first)
-    seen = joined(seen, muted, same("."))
-    own = np.array(first.found[0]["moved"])[..., RULES.index(loudest)]
+    result = joined(result, muted, same("."))
+    own = np.array(first.measurements[0]["moved"])[..., first.rules.index(loudest)]
     at = {"layer": int(own.max(1).argmax()), "head": int(own[own.max(1).argmax()].argmax())}
     do = _said("look", model=model, rule=_name(loudest), **at)
     quiet = [rule for rule in RULES if moved[rule].max() < QUIET]
@@ -139,16 +139,16 @@ def advice(found: Sequence[ModelInsight], model: str) -> tuple[Pair, Pair]:
         rules = listed([_name(rule) for rule in quiet])
         variants = " ".join(f"--variant no-{rule}" for rule in quiet)
         do = joined(do, _said("quiet", rules=rules, share=f"{QUIET:.0%}", variants=variants))
-    return seen, joined(do, same("."))
+    return result, joined(do, same("."))
 
 
 def _muted(m: ModelInsight) -> Pair:
     """What muting each rule does to the score, where there is one."""
-    if not all("score" in f for f in m.found):
+    if not all("score" in f for f in m.measurements):
         return "", ""
     lost = {
-        rule: float(np.mean([f["score"][rule] - f["score"][""] for f in m.found]))
-        for rule in RULES
+        rule: float(np.mean([f["score"][rule] - f["score"][""] for f in m.measurements]))
+        for rule in m.rules
     }  # fmt: skip
     scores = [joined(_name(rule), same(f" {number(x, True)}")) for rule, x in lost.items()]
     return _said("muted", scores=listed(scores))
@@ -156,14 +156,14 @@ def _muted(m: ModelInsight) -> Pair:
 
 def _groups(m: ModelInsight) -> Pair:
     """Which source finds the groups best."""
-    found = {
+    scores = {
         name: (np.mean([g["nmi"][0] for g in of]), np.mean([g["chance"][0] for g in of]))
         for name, of in m.groups().items()
     }
-    if not found:
+    if not scores:
         return _said("nothing", variant=m.variant)
-    of, layer = max(found, key=lambda name: found[name][0])
-    nmi, chance = found[of, layer]
+    of, layer = max(scores, key=lambda name: scores[name][0])
+    nmi, chance = scores[of, layer]
     return _said("groups", source=_name(f"of_{of}"), layer=layer, nmi=f"{nmi:.2f}",
                  chance=f"{chance:.2f}")  # fmt: skip
 

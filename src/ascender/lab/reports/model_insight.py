@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ascender.core.rules import RULES
-from ascender.insight.contribution import TERMS
+from ascender.insight.capture import MUTABLE
+from ascender.insight.contribution import rules_in, terms_in
 from ascender.insight.grouping import as_now
 from ascender.insight.roles import Roles, agreement, aligned, layer_agreement, roles_of, vectors
 from ascender.lab.judge import RANGES
@@ -38,16 +38,25 @@ class ModelInsight:
     variant: str
     seeds: tuple[int, ...]
     keys: tuple[str, ...]
-    found: tuple[Mapping[str, Any], ...]
+    measurements: tuple[Mapping[str, Any], ...]
 
     @property
     def ruled(self) -> bool:
-        return all("moved" in f for f in self.found)
+        return all("moved" in f for f in self.measurements)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Those whose moved attention was measured: with "aff" where it is a term."""
+        return rules_in(self.measurements[0])
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return terms_in(self.measurements[0])
 
     @cached_property
     def vectors(self) -> list[np.ndarray]:
-        """Of the heads of each seed, (L, H, 8)."""
-        return [vectors(np.array(f["share"]), np.array(f["moved"])) for f in self.found]
+        """Of the heads of each seed, (L, H, 8), or 10 with the affinity term."""
+        return [vectors(np.array(f["share"]), np.array(f["moved"])) for f in self.measurements]
 
     @cached_property
     def orders(self) -> list[np.ndarray]:
@@ -67,20 +76,20 @@ class ModelInsight:
 
     def omega(self, rule: str) -> np.ndarray:
         """Mean ω by layer and head."""
-        return self.mean([np.array(f["omega"][rule]) for f in self.found])
+        return self.mean([np.array(f["omega"][rule]) for f in self.measurements])
 
     def moved(self, rule: str) -> np.ndarray:
         """Mean attention moved by layer and head."""
-        at = RULES.index(rule)
-        return self.mean([np.array(f["moved"])[..., at] for f in self.found])
+        at = MUTABLE.index(rule)
+        return self.mean([np.array(f["moved"])[..., at] for f in self.measurements])
 
     def groups(self) -> dict[tuple[str, int], list[Mapping[str, Any]]]:
         """By source and layer, an entry a seed."""
-        found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-        for f in self.found:
+        groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+        for f in self.measurements:
             for g in as_now(f["grouping"]):
-                found.setdefault((g["of"], g["layer"]), []).append(g)
-        return {name: of for name, of in found.items() if len(of) == len(self.seeds)}
+                groups.setdefault((g["of"], g["layer"]), []).append(g)
+        return {name: of for name, of in groups.items() if len(of) == len(self.seeds)}
 
 
 def measured(results: SuiteResults) -> list[ModelInsight]:
@@ -116,10 +125,10 @@ def _named(m: ModelInsight) -> Row:
 
 def _contribution(m: ModelInsight) -> Iterator[Row]:
     """What each rule does, by layer and over all."""
-    for r, rule in enumerate(RULES):
-        omega = [np.array(f["omega"][rule]) for f in m.found]
-        share = [np.array(f["share"])[..., TERMS.index(rule)] for f in m.found]
-        moved, whole = ([np.array(f[n])[..., r] for f in m.found] for n in ("moved", "whole"))
+    for r, rule in enumerate(m.rules):
+        omega = [np.array(f["omega"][rule]) for f in m.measurements]
+        share = [np.array(f["share"])[..., m.terms.index(rule)] for f in m.measurements]
+        moved, whole = ([np.array(f[n])[..., r] for f in m.measurements] for n in ("moved", "whole"))
         by_seed = {"omega": omega, "share": share, "moved": moved, "whole": whole}
         for layer in [*range(len(share[0])), None]:
             at = slice(None) if layer is None else layer
@@ -135,9 +144,9 @@ def _contribution(m: ModelInsight) -> Iterator[Row]:
 
 def _muted(m: ModelInsight, rule: str) -> Cell:
     """The score with the rule muted less the score as it is."""
-    if not all("score" in f for f in m.found):
+    if not all("score" in f for f in m.measurements):
         return NONE
-    s = Summary.of([f["score"][rule] - f["score"][""] for f in m.found])
+    s = Summary.of([f["score"][rule] - f["score"][""] for f in m.measurements])
     return mean_cell(s, m.keys, signed=True)
 
 
@@ -145,7 +154,7 @@ def _roles(m: ModelInsight) -> Iterator[Row]:
     """The roles that heads of all seeds fall into."""
     roles, (L, H) = m.roles, m.vectors[0].shape[:2]
     layer = np.tile(np.repeat(np.arange(L), H), len(m.seeds))
-    columns = (*(f"share_{t}" for t in TERMS), *(f"moved_{r}" for r in RULES))
+    columns = (*(f"share_{t}" for t in m.terms), *(f"moved_{r}" for r in m.rules))
     for k, (name, centre) in enumerate(zip(roles.names, roles.centres, strict=True)):
         mine = roles.which == k
         n, of = int(mine.sum()), Counter(layer[mine].tolist())

@@ -21,7 +21,7 @@ from ascender.lab.store import PACKED, packed_bytes, read_packed
 from ascender.lab.suite import Suite
 from ascender.report import page as blocks
 from ascender.report.figure import Label, labels, save_figure, style
-from ascender.report.page import Page, PageFigure, Section, render
+from ascender.report.page import PageFigure, ReportPage, Section, render
 from ascender.report.strings import LANGUAGES, Pair, languages
 from ascender.report.table import Cell, Column, Table, as_csv, latex, markdown_section
 
@@ -168,7 +168,7 @@ def suite_page(
     title = STRINGS.pair("page.verdicts", baseline=sheet.baseline)
     if sheet.against:
         title = say["own_verdicts"]
-    page = Page(
+    page = ReportPage(
         f"{sheet.name} · ASCender", sentence(results, tables),
         (blocks.Paragraph(sheet.claims if sheet.claim else say["no_claim"], "claim", say["claim"]),
          *(figure for figure in figures if figure.name == main)),

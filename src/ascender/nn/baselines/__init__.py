@@ -17,10 +17,11 @@ from ascender.nn.baselines.longformer import Longformer
 from ascender.nn.baselines.performer import Performer
 from ascender.nn.baselines.shuffled import Shuffled
 from ascender.nn.baselines.vanilla import Matched, Vanilla
+from ascender.nn.call import Unsupported
 from ascender.nn.module import AscenderAttention
 from ascender.nn.slot import Attention, options_of
 
-__all__ = ["ATTENTIONS", "attention", "attention_kind", "options_of"]
+__all__ = ["ATTENTIONS", "attention", "attention_kind", "check_scope", "options_of"]
 
 ATTENTIONS: dict[str, type[Attention]] = {
     "ascender": AscenderAttention,
@@ -37,7 +38,20 @@ ATTENTIONS: dict[str, type[Attention]] = {
 
 def attention(name: str, dim: int, heads: int, **options: Any) -> Attention:
     """An attention of the slot by name; an option that it does not have is an error."""
-    return attention_kind(name)(dim, heads, **options)
+    kind = attention_kind(name)
+    if "scope" in options:
+        check_scope(kind, options["scope"])
+    return kind(dim, heads, **options)
+
+
+def check_scope(kind: type[Attention], scope: Any) -> None:
+    """Refuse a scope for an attention that has none."""
+    if "scope" not in options_of(kind):
+        fit = ", ".join(name for name, kind in ATTENTIONS.items() if "scope" in options_of(kind))
+        raise Unsupported(
+            f"scope = {scope!r}: {kind.name} attention attends to everything visible and has no "
+            f"scope; expected one of {fit}"
+        )
 
 
 def attention_kind(name: str, what: str = "attention") -> type[Attention]:

@@ -2,7 +2,8 @@
 "use strict";
 const D = JSON.parse(document.getElementById("data").textContent);
 const W = D.words;
-const TERMS = ["base", "align", "sep", "coh", "other"];
+const KNOWN = ["base", "align", "sep", "coh", "aff", "other"];
+const TERMS = KNOWN.filter((t) => t !== "aff" || D.models.some((m) => known(t, m)));
 const ALL = [...TERMS, "total", "weights"];
 const COLUMNS = [...TERMS, "sum", "tau", "total", "weights"]; // of a cell: total = sum / τ
 const NONE = 65535;
@@ -211,8 +212,9 @@ function withoutRule(model, l, h, rule, alone) {
   return softmax(total, made.V, N);
 }
 
-const known = (name, model) =>
-  name === "total" || name === "weights" || name === "base" || model.layers.some((l) => l.heads.some((h) => h[name]));
+function known(name, model) {
+  return name === "total" || name === "weights" || name === "base" || model.layers.some((l) => l.heads.some((h) => h[name]));
+}
 const numeral = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e-3 && Math.abs(x) < 1e5 ? x.toFixed(4) : x.toExponential(3));
 const mean = (a) => a.reduce((s, x) => s + x, 0) / Math.max(a.length, 1);
 const say = (word, values = {}) => Object.entries(values).reduce((s, [k, v]) => s.replaceAll(`{${k}}`, v), W[word] ?? word);

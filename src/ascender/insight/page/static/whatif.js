@@ -79,7 +79,7 @@ const WhatIfView = {
   id: "whatif",
   controls(box) {
     if (!D.models.some((m) => m.rules)) return;
-    choose(box, "mute", ["align", "sep", "coh", "all"].map((r) => [r, W[r === "all" ? "all_three" : r]]), "mute");
+    choose(box, "mute", ["align", "sep", "coh", "aff", "all"].filter((r) => D.models.some((m) => m.mutes[r])).map((r) => [r, W[r === "all" ? "all_three" : r]]), "mute");
     choose(box, "where", [["everywhere", W.everywhere], ["alone", W.here_alone]], "where");
   },
   draw(pen, model, room) {

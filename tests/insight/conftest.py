@@ -1,0 +1,18 @@
+"""Inputs and measured limits of one small model."""
+
+import pytest
+
+from ascender.hf.tokens import bytes_tokenizer
+from ascender.insight.limits import measure
+from ascender.insight.limits.inputs import default_text, text_inputs
+from support.limits_cases import LENGTHS, made
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    return text_inputs(bytes_tokenizer(), default_text(), LENGTHS, batch=2)
+
+
+@pytest.fixture(scope="module")
+def found(inputs):
+    return measure(made(), inputs, name="ours")
