@@ -86,7 +86,7 @@ def each(*words, without=(), only=tuple(KINDS)):
 
 @dataclass(frozen=True)
 class Case:
-    """leaves: what the tokens are (z and h of the keys; of the queries too where they have their own).
+    """leaves: what the tokens are (z and h of the keys; of queries too where they have their own).
     numbers: the rules' numbers, (H,) each. fixed: the rest of Rules. masks: the kind."""
 
     leaves: dict[str, Tensor]
@@ -234,3 +234,12 @@ def _padding(side: str, m: int) -> Tensor:
             mask[1, head, :, m // (head + 2) :] = False
             mask[0, head, :, : 2 * head] = False
     return mask
+
+
+def degenerate(x: Case, how: str) -> Case:
+    """All tokens equal, all 0, or all 10⁴ times as large; or more neighbours than keys."""
+    if how == "equal":
+        return x.but(**{name: t[:, :, :1].expand_as(t).clone() for name, t in x.leaves.items()})
+    if how == "k > M":
+        return replace(x, fixed={**x.fixed, "k": 50})
+    return x.but(**{name: (0 if how == "zero" else 1e4) * t for name, t in x.leaves.items()})

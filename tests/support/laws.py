@@ -80,9 +80,9 @@ def visible(case: Case) -> Tensor:
     return V & case.masks["mask"] if "mask" in case.masks else V
 
 
-def plain(case: Case) -> Tensor:
+def plain(case: Case, V: Tensor | None = None) -> Tensor:
     """Vanilla attention in float64: softmax over V(i) of (q·k/√d + β)/τ_score, times v."""
-    call, V = case.to(torch.float64).call(), visible(case)
+    call, V = case.to(torch.float64).call(), visible(case) if V is None else V
     other = call.get("other", 0.0)
     s = call["q"] @ call["k"].mT / D**0.5 + (other.dense() if isinstance(other, LowRank) else other)
     s = (s / call["rules"].tau_score.view(-1, 1, 1)).masked_fill(~V, -torch.inf)

@@ -105,17 +105,17 @@ def _affinity(h_q, h_k, V, p, bias, causal):
     return {j: g[j] + float(bias[_bucket(p - j, causal, len(bias))]) for j in V}
 
 
-def _flock(V, p, far, window, n_global, cross):
-    """(F(i), L_m(i)): i itself, its window, the globals, and the far keys that far(candidates)
-    chooses among the others. A query that is global itself has everybody."""
+def _choose(among, listed, value, size, p):
+    """The members of `among` that a given list names, or else the `size` of largest value."""
+    return _top(among, value, size, p) if listed is None else _given(among, listed)
+
+
+def _near(V, p, window, n_global, cross):
+    """Who is in F(i) without being chosen: i itself, its window, the globals. In cross-attention
+    there is nobody."""
     if cross:
-        L = far(V)
-        return [j for j in V if j in L], L
-    near = [j for j in V if abs(p - j) <= window or j < n_global]
-    L = far([j for j in V if j not in near])
-    if p < n_global:
-        return V, L
-    return [j for j in V if j in near or j in L], L
+        return []
+    return [j for j in V if abs(p - j) <= window or j < n_global]
 
 
 def _alignment(k, V, N_k, alpha):
@@ -173,9 +173,10 @@ def asc_oracle(
     rule["omega_aff"] · g; affinity_bias has a number a bucket of the distance.
 
     Returns a dict: out; weights, base, align, sep, coh, aff, other, total, phi (B,H,N,M), 0 outside
-    V(i) or F(i); flock, F as bool; the terms before the division by τ_score and total after it; gamma_align, eta, gamma_coh,
-    rho, var_align, var_coh, has_centre (B,H,N); u (B,H,N,d); c (B,H,N,d_z); cross;
-    members[b][h][i] = N_k(i) and far[b][h][i] = L_m(i) as lists. A row with V(i) empty is 0 throughout.
+    V(i) or F(i), the terms before the division by τ_score and total after it; flock, F (or V) as
+    bool; gamma_align, eta, gamma_coh, rho, var_align, var_coh, has_centre (B,H,N); u (B,H,N,d);
+    c (B,H,N,d_z); cross; members[b][h][i] = N_k(i) and far[b][h][i] = L_m(i) as lists. A row with
+    V(i) or F(i) empty is 0 throughout.
     """
     if separation_scope not in ("neighbours", "all"):
         raise ValueError(f"unknown separation_scope {separation_scope!r}; expected neighbours, all")
@@ -223,22 +224,23 @@ def asc_oracle(
                 base = {j: float(q[b, h, i] @ k[b, h, j]) / math.sqrt(d) for j in V}
                 a = {j: float(_unit(h_q[b, h, i]) @ _unit(h_k[b, h, j])) for j in V}
                 want = _affinity(h_q[b, h, i], h_k[b, h], V, p, affinity_bias, causal)
-
-                def choose(among, size):
-                    if given is not None:
-                        return _given(among, given[b, h, i])
-                    value = a if affinity == "tied" else want
-                    value = base if neighbours == "scores" else value
-                    return _top(among, value, int(g[size]), p if causal else None)
+                value = a if affinity == "tied" else want
+                value = base if given is None and neighbours == "scores" else value
+                listed = None if given is None else given[b, h, i]
+                latest = p if causal else None
 
                 if scope == "flock":
-                    V, L = _flock(V, p, lambda S: choose(S, "far"), window, n_global, cross)
+                    near = _near(V, p, window, n_global, cross)
+                    rest = [j for j in V if j not in near]
+                    L = _choose(rest, listed, value, int(g["far"]), latest)
                     result["far"][b][h][i] = L
+                    if cross or p >= n_global:  # a query that is global itself has everybody
+                        V = [j for j in V if j in near or j in L]
                     if not V:
                         continue
                 P = [j for j in V if cross or j != p]
                 myself = [j for j in V if j not in P]
-                N_k = choose(P, "k")
+                N_k = _choose(P, listed, value, int(g["k"]), latest)
                 penalised = P if separation_scope == "all" else N_k
                 dense = P if local_scope == "visible" else N_k
                 flock = V if local_scope == "visible" else N_k + myself

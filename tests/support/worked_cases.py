@@ -13,8 +13,8 @@ VECTORS = sorted((Path(__file__).parent / "vectors").glob("*.npz"))
 NAMES = [
     "base_neighbours", "causal", "cross", "decode", "flock", "flock_causal", "flock_cross",
     "flock_decode", "flock_everyone", "flock_repeated", "flock_tied", "full", "given_neighbours",
-    "local", "local_causal", "other_bias", "padded", "raw", "repeated_causal", "scheduled", "scope_all",
-    "window",
+    "local", "local_causal", "other_bias", "padded", "raw", "repeated_causal", "scheduled",
+    "scope_all", "window",
 ]  # fmt: skip
 
 

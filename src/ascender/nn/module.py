@@ -154,10 +154,11 @@ class AscenderAttention(Attention, RuleParameters, Source):
     def flock(self, call: Call) -> Flock:
         """The call as backends take it."""
         near = self.neighbours if call.neighbours is None else call.neighbours
+        cross = call.vis.cross  # there are no distances there
         options: dict[str, Any] = dict(
             vis=call.vis, other=call.other, normalizer=self.normalizer,
             key_norm=call.more.get("key_norm"), affinity=self.affinity,
-            affinity_term=self.affinity_term, affinity_bias=self.distance_bias,
+            affinity_term=self.affinity_term, affinity_bias=None if cross else self.distance_bias,
         )  # fmt: skip
         if self.flock_only:
             options["scope"] = self._flock_scope(call.vis)
