@@ -11,7 +11,19 @@ import torch.nn.functional as F
 
 from ascender.core.backends import compact, fold, folded
 from ascender.core.rules import RULES
-from support.cases import DTYPES, FEW, KINDS, LARGE, OPTIONS, TOLERANCE, H, case, each, serving
+from support.cases import (
+    DTYPES,
+    FEW,
+    KINDS,
+    LARGE,
+    OPTIONS,
+    TOLERANCE,
+    H,
+    case,
+    degenerate,
+    each,
+    serving,
+)
 from support.laws import (
     all_finite,
     gap,
@@ -129,15 +141,6 @@ def test_twins_would_notice_a_thousandth():
 
 
 # Finite.
-
-
-def degenerate(x, how):
-    """All tokens equal, all 0, or all 10⁴ times as large; or more neighbours than keys."""
-    if how == "equal":
-        return x.but(**{name: t[:, :, :1].expand_as(t).clone() for name, t in x.leaves.items()})
-    if how == "k > M":
-        return replace(x, fixed={**x.fixed, "k": 50})
-    return x.but(**{name: (0 if how == "zero" else 1e4) * t for name, t in x.leaves.items()})
 
 
 @each(only=FEW)

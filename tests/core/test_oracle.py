@@ -1,5 +1,7 @@
 """The oracle against the worked cases in vectors/, and against cases small enough for a pencil."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -16,16 +18,17 @@ def errors(data, result):
     return {name: float(abs(result[name] - data[key]).max()) for name, key in named.items()}
 
 
-def test_all_fifteen_vectors_are_here():
+def test_all_vectors_are_here():
     assert [path.stem for path in VECTORS] == NAMES
-    assert len(NAMES) == 15
+    assert len(NAMES) == 22
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_oracle_reproduces_vector(name):
     data, call = load(name)
     error = errors(data, asc_oracle(**call))
-    assert set(error) == {"out", "weights", "base", "align", "sep", "coh", "other", "total"}
+    terms = {"base", "align", "sep", "coh", "other", "total"}
+    assert set(error) == {"out", "weights", *terms, *(["aff"] if "flock" in name else [])}
     assert max(error.values()) < TOLERANCE, error
 
 
@@ -34,9 +37,16 @@ def test_visible_oracle_reproduces_vector(name):
     data, _ = load(name)
     meta, (B, N, M) = data["meta"], data["visible"].shape
     pad = meta["pad"] and [[j < length for j in range(M)] for length in meta["pad"]]
-    masks = {key: meta[key] for key in ("causal", "window", "n_global", "cross")}
+    near = () if meta.get("scope") == "flock" else ("window", "n_global")
+    masks = {key: meta[key] for key in ("causal", "cross", *near)}
     visible = visible_oracle(N, M, pad=pad, **masks)
     assert np.array_equal(np.broadcast_to(visible, (B, N, M)), data["visible"])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "flock" in name])
+def test_oracle_reproduces_flock(name):
+    data, call = load(name)
+    assert np.array_equal(asc_oracle(**call)["flock"], data["flock"])
 
 
 # The comparison can fail: each of these is a mistake somebody has made.
@@ -52,6 +62,10 @@ def test_visible_oracle_reproduces_vector(name):
         ("given_neighbours", "k cuts the given list", {"align", "sep"}),
         ("local", "scope is visible", {"sep", "coh"}),
         ("decode", "queries are the head of the keys", {"align", "sep", "coh"}),
+        ("flock_causal", "far keys among the globals", {"base", "align", "sep", "coh", "aff"}),
+        ("flock_causal", "only the softmax is the flock's", {"align", "sep", "coh"}),
+        ("flock", "tied affinity", {"base", "align", "sep", "coh"}),
+        ("flock", "affinity without its root", {"aff"}),
     ],
 )
 def test_a_mistake_is_caught(name, mistake, wrong):
@@ -74,6 +88,14 @@ def test_a_mistake_is_caught(name, mistake, wrong):
     elif mistake == "queries are the head of the keys":
         N, M = call["visible"].shape[1:]
         call["visible"] = np.broadcast_to(np.arange(M) <= np.arange(N)[:, None], (2, N, M))
+    elif mistake == "far keys among the globals":
+        call["n_global"] = 0
+    elif mistake == "only the softmax is the flock's":
+        call |= {"scope": "visible", "other": np.where(data["flock"], 0.0, -1e9)}
+    elif mistake == "tied affinity":
+        call["affinity"] = "tied"
+    elif mistake == "affinity without its root":
+        rule["omega_aff"] = rule["omega_aff"] * math.sqrt(call["h_q"].shape[-1])
     result = asc_oracle(**call)
     seen = data["visible"][:, None] & np.ones_like(result["base"], bool)
     for part in wrong:
@@ -225,7 +247,7 @@ def test_empty_row_is_zero():
     visible = np.array([[[1, 1, 1], [0, 0, 0], [0, 0, 1]]], bool)
     result, z = pencil(visible)
     for name, value in result.items():
-        if name not in ("members", "cross"):
+        if name not in ("members", "far", "cross"):
             assert np.isfinite(value).all(), name
             assert not value[0, 0, 1].any(), name
     assert result["members"][0][0] == [[1, 2], [], []]

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 
 from ascender import Rules, asc_attention, asc_parts
-from support.cases import KINDS, case
+from ascender.core.checks import build_flock
+from support.cases import KINDS, NATIVE, case
 from support.laws import gap, run
+from support.shapes import shapes
 from support.worked_cases import NAMES, VECTORS, load, oracle_of
 
-PARTS = ("base", "align", "sep", "coh", "other", "total", "weights")
+PARTS = ("base", "align", "sep", "coh", "aff", "other", "total", "weights")
 TOLERANCE = 1e-10
 
 
@@ -26,6 +27,7 @@ def call_of(name):
     scopes = {key: meta[key] for key in ("standardise", "separation_scope", "local_scope")}
     call["rules"] = Rules(**numbers, **scopes)
     call |= {key: meta[key] for key in ("causal", "window", "n_global", "cross")}
+    call |= {key: meta[key] for key in ("scope", "affinity", "affinity_term") if key in meta}
     call["neighbours"] = meta["neighbours"]
     if meta["neighbours"] == "given":
         call["neighbours"] = torch.from_numpy(data["neighbours"])
@@ -34,21 +36,25 @@ def call_of(name):
     if meta["pad"]:
         M = data["k"].shape[2]
         call["mask"] = torch.stack([torch.arange(M) < n for n in meta["pad"]])[:, None, None]
-    return call, {key: torch.from_numpy(x) for key, x in data.items() if key != "meta"}
+    results = {key: torch.from_numpy(x) for key, x in data.items() if key != "meta"}
+    return call, {"part_aff": torch.zeros_like(results["part_base"])} | results
 
 
 # Written out: what is not here must be refused.
+FLOCK = {name for name in NAMES if name.startswith("flock")}
 SERVED = {
     "dense": set(NAMES),
     "compact": set(NAMES) - {"scope_all"},
     "decode": set(NAMES) - {"scope_all"},
-    "folded": set(NAMES) - {"scope_all", "other_bias", "repeated_causal", "window"},
+    "folded": set(NAMES) - {"scope_all", "other_bias", "repeated_causal", "window"} - FLOCK,
     "windowed": {"window"},
+    "flock": FLOCK,
 }
 
 
-def test_all_fifteen_vectors_are_here():
-    assert len(VECTORS) == len(NAMES) == 15
+def test_all_vectors_are_here():
+    assert len(VECTORS) == len(NAMES) == 22
+    assert len(FLOCK) == 7
 
 
 @pytest.mark.parametrize("backend", SERVED)
@@ -61,6 +67,21 @@ def test_vector(name, backend):
         return
     out = asc_attention(**call, backend=backend)
     assert torch.allclose(out, expected["out"], rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("backend", ["flock", *(["native"] if NATIVE else [])])
+@pytest.mark.parametrize("name", sorted(FLOCK))
+def test_vector_in_float32(name, backend):
+    call, expected = call_of(name)
+    call = {key: x.float() if torch.is_tensor(x) else x for key, x in call.items()}
+    assert gap(asc_attention(**call, backend=backend), expected["out"]) < 3e-6
+
+
+@pytest.mark.parametrize("name", sorted(FLOCK))
+def test_flock_of_a_vector(name):
+    call, expected = call_of(name)
+    flock = build_flock(**call)
+    assert torch.equal(flock.scope.mask(flock.far).expand_as(expected["flock"]), expected["flock"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -129,37 +150,6 @@ def test_a_bias_may_leave_out_leading_axes(axes, backend):
 
 
 # Any shape and any mask.
-
-
-@st.composite
-def shapes(draw):
-    """Sizes from 1 up, k beyond M, any padding up to all of it, every mask. (In one dimension
-    all angles of h tie, and two keys may cancel to a heading of 0/0.)"""
-    size = {axis: draw(st.integers(1, most)) for axis, most in
-            {"B": 2, "H": 2, "N": 7, "d": 3, "e": 4, "z": 3, "k": 9}.items()}  # fmt: skip
-    size["a"], own = draw(st.integers(2, 4)), draw(st.sampled_from(["1", "H"]))
-    size["k"] = 1 if size["d"] == 1 else size["k"]
-    cross = draw(st.booleans())
-    size |= {"1": 1, "M": draw(st.integers(1 if cross else size["N"], 9))}
-    masks = {"cross": cross}
-    if not cross:
-        masks["causal"] = draw(st.booleans())
-        masks["window"] = draw(st.none() | st.integers(0, 9))
-        masks["n_global"] = draw(st.integers(0, 3)) if masks["window"] is not None else 0
-    if draw(st.booleans()):
-        n = size["B"] * size["M"]
-        pad = draw(st.lists(st.booleans(), min_size=n, max_size=n))
-        masks["mask"] = torch.tensor(pad).view(size["B"], 1, 1, -1)
-    axes = {"q": "BHNd", "k": "BHMd", "v": "BHMe", "z": f"B{own}Mz", "h": f"B{own}Ma"}
-    axes |= {"z_q": f"B{own}Nz", "h_q": f"B{own}Na"} if cross else {}
-    g = torch.Generator().manual_seed(draw(st.integers(0, 99)))
-    x = case("full")
-    leaves = {name: torch.randn([size[axis] for axis in spelt], generator=g, dtype=torch.float64)
-              for name, spelt in axes.items()}  # fmt: skip
-    numbers = {name: t[: size["H"]] for name, t in x.numbers.items()}
-    fixed = {"k": size["k"], "standardise": draw(st.booleans())}
-    fixed["local_scope"] = draw(st.sampled_from(["visible", "neighbours"]))
-    return replace(x, leaves=leaves, numbers=numbers, masks=masks, fixed=fixed)
 
 
 @given(shapes())

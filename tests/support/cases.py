@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -86,7 +86,7 @@ def each(*words, without=(), only=tuple(KINDS)):
 
 @dataclass(frozen=True)
 class Case:
-    """leaves: what the tokens are (z and h of the keys; of the queries too only in cross).
+    """leaves: what the tokens are (z and h of the keys; of queries too where they have their own).
     numbers: the rules' numbers, (H,) each. fixed: the rest of Rules. masks: the kind."""
 
     leaves: dict[str, Tensor]
@@ -95,6 +95,7 @@ class Case:
     masks: dict[str, Any]
     neighbours: str | Tensor = "semantic"
     key_norm: float | None = None  # or a number with a gradient, among the numbers
+    flock: dict[str, Any] = field(default_factory=dict)  # scope, affinity, affinity_term
 
     @property
     def N(self) -> int:
@@ -123,7 +124,7 @@ class Case:
         call = {name: x[name] for name in ("q", "k", "v")}
         for letter in "zh":
             keys = x[letter]
-            if self.masks.get("cross"):
+            if f"{letter}_q" in x:
                 call |= {f"{letter}_q": x[f"{letter}_q"], f"{letter}_k": keys}
             elif self.N < self.M:
                 call |= {f"{letter}_q": keys[..., self.M - self.N :, :], f"{letter}_k": keys}
@@ -138,8 +139,11 @@ class Case:
         call |= {"bare": x.get("bare"), "key_norm": numbers.pop("key_norm", self.key_norm)}
         if "tau" in numbers:  # one tensor for both kernels
             numbers |= {"tau_sep": numbers["tau"], "tau_coh": numbers.pop("tau")}
+        if "affinity_bias" in numbers:
+            call["affinity_bias"] = numbers.pop("affinity_bias")
         rules = Rules(**numbers, **self.fixed)
-        return {**call, "rules": rules, "neighbours": self.neighbours, **self.masks}
+        call |= {"rules": rules, "neighbours": self.neighbours}
+        return {**call, **self.masks, **self.flock}
 
 
 def case(
@@ -230,3 +234,12 @@ def _padding(side: str, m: int) -> Tensor:
             mask[1, head, :, m // (head + 2) :] = False
             mask[0, head, :, : 2 * head] = False
     return mask
+
+
+def degenerate(x: Case, how: str) -> Case:
+    """All tokens equal, all 0, or all 10⁴ times as large; or more neighbours than keys."""
+    if how == "equal":
+        return x.but(**{name: t[:, :, :1].expand_as(t).clone() for name, t in x.leaves.items()})
+    if how == "k > M":
+        return replace(x, fixed={**x.fixed, "k": 50})
+    return x.but(**{name: (0 if how == "zero" else 1e4) * t for name, t in x.leaves.items()})

@@ -73,14 +73,16 @@ def outputs_gap(case: Case, a: Tensor, b: Tensor) -> float:
 def visible(case: Case) -> Tensor:
     """V, (B, H or 1, N, M), from the loops of the oracle and not from the package."""
     masks = {key: x for key, x in case.masks.items() if key != "mask"}
+    if case.flock.get("scope") == "flock":  # members of the flock, not limits of V
+        masks = {key: x for key, x in masks.items() if key not in ("window", "n_global")}
     V = torch.from_numpy(visible_oracle(case.N, case.M, **masks))[:, None]
     V = V.to(case.leaves["q"].device)
     return V & case.masks["mask"] if "mask" in case.masks else V
 
 
-def plain(case: Case) -> Tensor:
+def plain(case: Case, V: Tensor | None = None) -> Tensor:
     """Vanilla attention in float64: softmax over V(i) of (q·k/√d + β)/τ_score, times v."""
-    call, V = case.to(torch.float64).call(), visible(case)
+    call, V = case.to(torch.float64).call(), visible(case) if V is None else V
     other = call.get("other", 0.0)
     s = call["q"] @ call["k"].mT / D**0.5 + (other.dense() if isinstance(other, LowRank) else other)
     s = (s / call["rules"].tau_score.view(-1, 1, 1)).masked_fill(~V, -torch.inf)

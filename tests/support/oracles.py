@@ -1,7 +1,9 @@
 """The slow truth: the definition of ASCender as loops over b, h, i, j in float64.
 
 S_ij = ( q_i·k_j/√d + λ_a ω_a γ_i r̃^align_ij + λ_s ω_s η_i r̃^sep_ij + λ_c ω_c γ_i r̃^coh_ij
-         + β^other_ij ) / τ_score,    A_i = softmax over V(i),    out = A v
+         + ω_aff g_ij + β^other_ij ) / τ_score,    A_i = softmax over V(i),    out = A v
+
+In flock scope F(i) takes the place of V(i) once it is chosen.
 
 Nothing here is shared with the package, nothing is fast, and nothing is clever. One row i is
 computed from the tokens in V(i) alone: a token outside V(i) is never read.
@@ -82,6 +84,40 @@ def _given(P, indices):
     return sorted({int(j) for j in indices} & set(P))
 
 
+def _bucket(distance, causal, buckets):
+    """T5's bucket of the distance p(i) − j, as far as 1024: causal, all the buckets for the past;
+    else the first half for j ≤ p(i) and the second for j > p(i). In each of b buckets, the first
+    b/2 are a distance each and the others grow with its logarithm."""
+    b = buckets if causal else buckets // 2
+    n = max(distance, 0) if causal else abs(distance)
+    single = b // 2
+    if n >= single:
+        grown = math.log(n / single) / math.log(1024 / single) * (b - single)
+        n = min(single + int(grown), b - 1)
+    return n if causal or distance >= 0 else n + b
+
+
+def _affinity(h_q, h_k, V, p, bias, causal):
+    """g_j = h^q·h^k_j/√d_a, and b[bucket(p − j)] where there is a bias."""
+    g = {j: float(h_q @ h_k[j]) / math.sqrt(len(h_q)) for j in V}
+    if bias is None:
+        return g
+    return {j: g[j] + float(bias[_bucket(p - j, causal, len(bias))]) for j in V}
+
+
+def _choose(among, listed, value, size, p):
+    """The members of `among` that a given list names, or else the `size` of largest value."""
+    return _top(among, value, size, p) if listed is None else _given(among, listed)
+
+
+def _near(V, p, window, n_global, cross):
+    """Who is in F(i) without being chosen: i itself, its window, the globals. In cross-attention
+    there is nobody."""
+    if cross:
+        return []
+    return [j for j in V if abs(p - j) <= window or j < n_global]
+
+
 def _alignment(k, V, N_k, alpha):
     """u = s/‖s‖, s = Σ_{N_k} k̃_l;  Var = 1 − ‖s/|N_k|‖²;  γ = σ(−α Var);  r_j = k̃_j·u.
 
@@ -122,6 +158,7 @@ def _cohesion(z_i, z, V, near, tau, alpha):
 def asc_oracle(
     q, k, v, z_q, h_q, z_k, h_k, rule, visible, other=None, neighbours="semantic", cross=False,
     standardise=True, separation_scope="neighbours", local_scope="visible", causal=False,
+    scope="visible", affinity="tied", affinity_term=False, affinity_bias=None, window=0, n_global=0,
 ):  # fmt: skip
     """Attention with the three rules, row by row.
 
@@ -131,15 +168,22 @@ def asc_oracle(
     (B,H,N,K) or (B,N,K), −1 = none; all of a given list counts, rule["k"] does not cut it.
     `causal` says how ties are ranked; what is hidden, `visible` says.
 
-    Returns a dict: out; weights, base, align, sep, coh, other, total, phi (B,H,N,M), 0 outside
-    V(i), the terms before the division by τ_score and total after it; gamma_align, eta, gamma_coh,
-    rho, var_align, var_coh, has_centre (B,H,N); u (B,H,N,d); c (B,H,N,d_z); cross;
-    members[b][h][i] = N_k(i) as a list. A row with V(i) empty is 0 throughout.
+    scope "flock": a row attends to F(i) only; window and n_global are members of F(i), rule["far"]
+    is m. affinity "query-key" ranks by g instead of the cosine; affinity_term adds
+    rule["omega_aff"] · g; affinity_bias has a number a bucket of the distance.
+
+    Returns a dict: out; weights, base, align, sep, coh, aff, other, total, phi (B,H,N,M), 0 outside
+    V(i) or F(i), the terms before the division by τ_score and total after it; flock, F (or V) as
+    bool; gamma_align, eta, gamma_coh, rho, var_align, var_coh, has_centre (B,H,N); u (B,H,N,d);
+    c (B,H,N,d_z); cross; members[b][h][i] = N_k(i) and far[b][h][i] = L_m(i) as lists. A row with
+    V(i) or F(i) empty is 0 throughout.
     """
     if separation_scope not in ("neighbours", "all"):
         raise ValueError(f"unknown separation_scope {separation_scope!r}; expected neighbours, all")
     if local_scope not in ("visible", "neighbours"):
         raise ValueError(f"unknown local_scope {local_scope!r}; expected visible, neighbours")
+    if scope not in ("visible", "flock") or affinity not in ("tied", "query-key"):
+        raise ValueError(f"unknown scope {scope!r} or affinity {affinity!r}")
     if isinstance(neighbours, str) and neighbours not in ("semantic", "scores"):
         raise ValueError(f"unknown neighbours {neighbours!r}; expected semantic, scores or indices")
 
@@ -159,30 +203,44 @@ def asc_oracle(
     result = {"out": np.zeros((B, H, N, v.shape[3])), "cross": cross}
     result |= {"u": np.zeros((B, H, N, d)), "c": np.zeros((B, H, N, z_k.shape[3]))}
     result |= {"has_centre": np.zeros((B, H, N), bool)}
-    for name in ("weights", "base", "align", "sep", "coh", "other", "total", "phi"):
+    for name in ("weights", "base", "align", "sep", "coh", "aff", "other", "total", "phi"):
         result[name] = np.zeros((B, H, N, M))
+    result["flock"] = np.zeros((B, H, N, M), bool)
     for name in ("gamma_align", "eta", "gamma_coh", "rho", "var_align", "var_coh"):
         result[name] = np.zeros((B, H, N))
-    result["members"] = [[[[] for _ in range(N)] for _ in range(H)] for _ in range(B)]
+    for name in ("members", "far"):
+        result[name] = [[[[] for _ in range(N)] for _ in range(H)] for _ in range(B)]
 
     for b in range(B):
         for h in range(H):
             g = {name: float(x[h]) for name, x in rule.items()}
             for i in range(N):
+                p = i + (M - N)
                 V = [j for j in range(M) if visible[b, h, i, j]]
                 if not V:
                     continue
-                P = [j for j in V if cross or j != i + (M - N)]
-                myself = [j for j in V if j not in P]
                 z_i, z = z_q[b, h, i], z_k[b, h]
 
                 base = {j: float(q[b, h, i] @ k[b, h, j]) / math.sqrt(d) for j in V}
                 a = {j: float(_unit(h_q[b, h, i]) @ _unit(h_k[b, h, j])) for j in V}
-                if given is not None:
-                    N_k = _given(P, given[b, h, i])
-                else:
-                    value = a if neighbours == "semantic" else base
-                    N_k = _top(P, value, int(g["k"]), i + (M - N) if causal else None)
+                want = _affinity(h_q[b, h, i], h_k[b, h], V, p, affinity_bias, causal)
+                value = a if affinity == "tied" else want
+                value = base if given is None and neighbours == "scores" else value
+                listed = None if given is None else given[b, h, i]
+                latest = p if causal else None
+
+                if scope == "flock":
+                    near = _near(V, p, window, n_global, cross)
+                    rest = [j for j in V if j not in near]
+                    L = _choose(rest, listed, value, int(g["far"]), latest)
+                    result["far"][b][h][i] = L
+                    if cross or p >= n_global:  # a query that is global itself has everybody
+                        V = [j for j in V if j in near or j in L]
+                    if not V:
+                        continue
+                P = [j for j in V if cross or j != p]
+                myself = [j for j in V if j not in P]
+                N_k = _choose(P, listed, value, int(g["k"]), latest)
                 penalised = P if separation_scope == "all" else N_k
                 dense = P if local_scope == "visible" else N_k
                 flock = V if local_scope == "visible" else N_k + myself
@@ -204,7 +262,9 @@ def asc_oracle(
                 row["align"] = {j: f_align * r_align[j] for j in V}
                 row["sep"] = {j: f_sep * r_sep[j] for j in V}
                 row["coh"] = {j: f_coh * r_coh[j] for j in V}
-                terms = [row[name] for name in ("base", "align", "sep", "coh", "other")]
+                omega_aff = g["omega_aff"] if affinity_term else 0.0
+                row["aff"] = {j: omega_aff * want[j] for j in V}
+                terms = [row[name] for name in ("base", "align", "sep", "coh", "aff", "other")]
                 S = {j: sum(term[j] for term in terms) / g["tau_score"] for j in V}
                 e = {j: math.exp(S[j] - max(S.values())) for j in V}
                 row["total"] = S
@@ -213,6 +273,7 @@ def asc_oracle(
                 for name, values in row.items():
                     for j in V:
                         result[name][b, h, i, j] = values[j]
+                        result["flock"][b, h, i, j] = True
                 for j in V:
                     result["out"][b, h, i] += row["weights"][j] * v[b, h, j]
                 result["members"][b][h][i] = N_k

@@ -11,9 +11,10 @@ from support.oracles import asc_oracle
 
 VECTORS = sorted((Path(__file__).parent / "vectors").glob("*.npz"))
 NAMES = [
-    "base_neighbours", "causal", "cross", "decode", "full", "given_neighbours", "local",
-    "local_causal", "other_bias", "padded", "raw", "repeated_causal", "scheduled", "scope_all",
-    "window",
+    "base_neighbours", "causal", "cross", "decode", "flock", "flock_causal", "flock_cross",
+    "flock_decode", "flock_everyone", "flock_repeated", "flock_tied", "full", "given_neighbours",
+    "local", "local_causal", "other_bias", "padded", "raw", "repeated_causal", "scheduled",
+    "scope_all", "window",
 ]  # fmt: skip
 
 
@@ -28,7 +29,18 @@ def load(name):
     call["neighbours"] = data["neighbours"] if meta["neighbours"] == "given" else meta["neighbours"]
     for key in ("cross", "causal", "standardise", "separation_scope", "local_scope"):
         call[key] = meta[key]
+    if meta.get("scope") == "flock":
+        call |= {key: meta[key] for key in ("scope", "affinity", "affinity_term", "n_global")}
+        call["window"] = meta["window"] or 0
     return data, call
+
+
+def flock_of(x):
+    """What the oracle takes of a case in flock scope, or with an affinity."""
+    asked = {**x.flock, "affinity_bias": x.numbers.get("affinity_bias")}
+    if x.flock.get("scope") == "flock":
+        asked |= {"window": x.masks.get("window") or 0, "n_global": x.masks.get("n_global", 0)}
+    return asked
 
 
 FIXED = ("standardise", "separation_scope", "local_scope")
@@ -39,7 +51,7 @@ def oracle_of(x):
     over them with (k − bare)·q/√d as a bias."""
     call, rules = x.call(), x.call()["rules"]
     rule = {name: value for name, value in vars(rules).items() if name not in FIXED}
-    rule["k"] = rules.sizes()
+    rule |= {"k": rules.sizes(), "far": rules.sizes("far")}
     H, other = call["q"].shape[1], call.get("other")
     k, v = (call[name].expand(-1, H, -1, -1) for name in ("k", "v"))
     other = other.dense() if isinstance(other, LowRank) else other
@@ -51,5 +63,5 @@ def oracle_of(x):
         call.get("h_k", call["h_q"]), rule, visible(x), other=other,
         neighbours=x.neighbours, cross=x.masks.get("cross", False),
         causal=x.masks.get("causal", False),
-        **{name: getattr(rules, name) for name in FIXED},
+        **{name: getattr(rules, name) for name in FIXED}, **flock_of(x),
     )  # fmt: skip

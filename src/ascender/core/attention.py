@@ -16,7 +16,7 @@ from ascender.core.backends.dense import dense
 from ascender.core.backends.windowed import Blocks
 from ascender.core.checks import build_flock
 from ascender.core.choose_backend import BACKENDS, backend_for
-from ascender.core.combine import LowRank, Parts, RowStats
+from ascender.core.combine import LowRank, Parts, RowStats, to_4d
 from ascender.core.flock import Flock
 from ascender.core.losses import losses
 from ascender.core.normalizers import Normalizer
@@ -144,13 +144,18 @@ def _once(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats
 
 
 def _geometry_is_finite(flock: Flock) -> bool:
-    """Whether z and h are finite; checked only where a NaN in them may not reach the output."""
+    """Whether z and h are finite, in flock scope all tokens; checked only where a NaN in them may
+    not reach the output."""
     r = flock.rules
     if flock.by_cosine and flock.scope is None and r.active("sep") and r.active("coh"):
         return True  # a NaN in h is the largest cosine, one in z is in every centre
-    geometry = flock.z_q, flock.z_k, flock.h_q, flock.h_k
-    hidden = () if flock.scope is None else (flock.k, flock.v)  # keys that no flock holds
-    return all(bool(t.sum().isfinite()) for t in (*geometry, *hidden))
+    tokens = [flock.z_q, flock.z_k, flock.h_q, flock.h_k]
+    if flock.scope is not None:  # keys that no flock holds
+        tokens += [t for t in (flock.k, flock.v, flock.bare) if t is not None]
+        other = flock.other
+        tokens += [other.right] if isinstance(other, LowRank) else []
+        tokens += [other] if isinstance(other, Tensor) and to_4d(other).shape[-2] == 1 else []
+    return all(bool(t.sum().isfinite()) for t in tokens)
 
 
 def find_neighbours(flock: Flock) -> Int[Tensor, "B #H N K"]:

@@ -70,6 +70,11 @@ def build_flock(
     rules.check_heads(H)
     _check_key_norm(key_norm, H)
     check_affinity(affinity, affinity_term, affinity_bias)
+    if cross and affinity_bias is not None:
+        raise ValueError(
+            "affinity_bias with cross=True: queries have no distance from the keys there; "
+            "expected affinity_bias=None"
+        )
     vis, flock_scope = make_scope(
         q, M, scope=scope, far=rules.sizes("far"), causal=causal, window=window,
         n_global=n_global, mask=mask, cross=cross,

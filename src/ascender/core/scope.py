@@ -34,6 +34,8 @@ class FlockScope:
     @lazy
     def outside(self) -> Visibility:
         """P(i) outside window and globals, from which the far keys are chosen."""
+        if self.vis.cross:  # no query has a position among the keys
+            return self.vis
         return replace(self.vis, beyond=self.window, n_global=self.n_global)
 
     @lazy

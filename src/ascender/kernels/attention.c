@@ -371,7 +371,7 @@ static void penalty(Work *w, const int *idx, const float *cosine, vf n, vf inv_n
     a[r] = b[r] = set(0);
     NEAR {
       vf ws = gather(w->WS + r * w->ld, LI(idx + t));
-      vf phi = ws * vmax(L(cosine + t) - delta, set(0));
+      vf phi = ws * vmax(set(0), L(cosine + t) - delta);
       phi = keep(phi, LANE < seti((int)n[r] - (t - r * w->K)));
       S(w->PHI + t) = phi;
       S(w->W + t) = ws;

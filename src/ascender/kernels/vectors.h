@@ -133,8 +133,8 @@ INLINE float sum(vf a) {
   for (int r = 0; r < VL; r++) s += a[r];
   return s;
 }
-INLINE vf vexp(vf x) { /* for x <= 88; below -87 as at -87: 1e-38 */
-  vf y = vmax(x, set(-87.33f)), t = y * 1.44269504f + 12582912.f, n = t - 12582912.f;
+INLINE vf vexp(vf x) { /* for x <= 88; below -87 as at -87: 1e-38; NaN stays NaN */
+  vf y = vmax(set(-87.33f), x), t = y * 1.44269504f + 12582912.f, n = t - 12582912.f;
   vf r = y - n * 0.693359375f;
   r = r + n * 2.12194440e-4f;
   vf p = r * 1.9875691500e-4f + 1.3981999507e-3f;
@@ -145,7 +145,7 @@ INLINE vf vexp(vf x) { /* for x <= 88; below -87 as at -87: 1e-38 */
   p = p * (r * r) + (r + 1.f);
   return (vf)((vi)p + ((vi)t << 23));
 }
-INLINE vf sigmoid(vf x) { return 1.f / (1.f + vexp(vmin(-x, set(80.f)))); }
+INLINE vf sigmoid(vf x) { return 1.f / (1.f + vexp(vmin(set(80.f), -x))); }
 
 /* ---- products: C[i][:] (+)= sum_k A[i*si + k*sk] B[k][:] ---- */
 #if defined(__AVX512F__)

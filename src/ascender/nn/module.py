@@ -137,13 +137,22 @@ class AscenderAttention(Attention, RuleParameters, Source):
     def new_cache(self) -> Cache:
         """An empty cache for decoding: bounded where there is a window, and in flock scope where
         there are no far keys."""
-        unit_h = self.affinity == "tied" and not self.affinity_term  # else g needs its length
-        if self.scope == "flock" and max(by_head("far", self.far)) == 0:
-            return Cache(self.flock_window, self.flock_globals, unit_h=unit_h)
-        return Cache(window=self.window, n_global=self.n_global, unit_h=unit_h)
+        if self.flock_only and max(by_head("far", self.far)) == 0:
+            return Cache(self.flock_window, self.flock_globals, unit_h=self._unit_h)
+        return Cache(window=self.window, n_global=self.n_global, unit_h=self._unit_h)
+
+    @property
+    def _unit_h(self) -> bool:
+        """Whether a cache may keep h at length 1: g needs its length."""
+        return self.affinity == "tied" and not self.affinity_term
 
     def read_cache(self, call: Call, mask: Bool[Tensor, "B n"] | None) -> Call:
         cache, first, n = call.cache, len(call.cache) == 0, call.q.shape[2]
+        if cache.unit_h and not self._unit_h:
+            raise ValueError(
+                f"the cache keeps h at length 1 with affinity={self.affinity!r}, affinity_term="
+                f"{self.affinity_term}, which need its length; expected this layer's new_cache()"
+            )
         z, h, norm = (call.more.get(name) for name in ("z_k", "h_k", "key_norm"))
         cache.append(call.k, call.v, z, h, bare=call.bare, key_norm=norm, mask=mask)
         if first and n > 1:  # prefill: a full pass is cheaper than its rows
@@ -154,10 +163,11 @@ class AscenderAttention(Attention, RuleParameters, Source):
     def flock(self, call: Call) -> Flock:
         """The call as backends take it."""
         near = self.neighbours if call.neighbours is None else call.neighbours
+        cross = call.vis.cross  # there are no distances there
         options: dict[str, Any] = dict(
             vis=call.vis, other=call.other, normalizer=self.normalizer,
             key_norm=call.more.get("key_norm"), affinity=self.affinity,
-            affinity_term=self.affinity_term, affinity_bias=self.distance_bias,
+            affinity_term=self.affinity_term, affinity_bias=None if cross else self.distance_bias,
         )  # fmt: skip
         if self.flock_only:
             options["scope"] = self._flock_scope(call.vis)

@@ -212,7 +212,7 @@ class Windowed(Backend):
     gives_stats = True
 
     def refuses(self, flock: Flock) -> str | None:
-        if flock.vis.window is None:
+        if flock.vis.window is None and flock.scope is None:
             return "there is no window; expected window=…"
         return super().refuses(flock)
 
