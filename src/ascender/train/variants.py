@@ -149,13 +149,8 @@ def _with(base: Variant, piece: str, name: str) -> Variant:
             f"{', '.join(known)}, or option=value such as k=8"
         )
     option, _, text = piece.partition("=")
-<<<<<<< HEAD
     if not is_code(base.attention) or is_imported(base.attention):  # else checked when it is built
-        _check_option(base.attention, option, name)
-=======
-    if not is_code(made.attention) or is_imported(made.attention):  # else checked when it is built
-        _check_option(made.attention, option, text, name)
->>>>>>> flockB
+        _check_option(base.attention, option, text, name)
     try:
         value = json.loads(text.replace("True", "true").replace("False", "false"))
     except json.JSONDecodeError:
