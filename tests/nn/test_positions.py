@@ -122,7 +122,7 @@ def test_backends_are_those_that_serve_it(name, causal):
         assert at.values(randn(B, H, m, m), p, j) is not None
         return
 
-    def run(backend, window):
+    def run(backend, window, scope):
         dtype = torch.float32 if backend == "native" else torch.float64
         here = copy.deepcopy(at).to(dtype)
         qs, *others = (t.to(dtype) for t in (q, k, v, z))
@@ -130,17 +130,18 @@ def test_backends_are_those_that_serve_it(name, causal):
         out = asc_attention(
             here.rotate(qs, p), here.rotate(ks, j), vs, zs, zs, rules=NONE, causal=causal,
             window=window, bare=ks, other=here.bias(p, j, causal), backend=backend,
+            scope=scope,
         )  # fmt: skip
         leaves = [qs, *(here.parameters() if name == "t5" else ())]  # the rest act on the tokens
         return out.detach(), *torch.autograd.grad(out.sin().sum(), leaves)
 
     for backend in BACKENDS:
-        window = 4 if backend == "windowed" else None
+        how = (4 if backend == "windowed" else None, "flock" if backend == "flock" else "visible")
         if backend not in named:
             with pytest.raises(ValueError, match="cannot"):
-                run(backend, window)
+                run(backend, *how)
             continue
-        for got, want in zip(run(backend, window), run("dense", window), strict=True):
+        for got, want in zip(run(backend, *how), run("dense", *how), strict=True):
             most = 1e-5 if backend == "native" else 1e-10
             assert torch.allclose(got.double(), want, atol=most), backend
 

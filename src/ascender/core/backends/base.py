@@ -5,7 +5,8 @@ What a call may need, and which calls do:
     columns   a few more columns of q and k                    every call: biases that fold
     matrix    an N×M matrix of scores, added or masked out     T5's bias, masks that differ by query
     rows      the scores of a whole row at once                normalisers that are not the softmax
-    weights   an N×M quantity besides the scores               dropout, values of pairs (Shaw)
+    weights   the weights, or another quantity of every pair   dropout, separation_scope="all"
+    pairs     the weights times a value of each pair           values of pairs (Shaw)
 
 Positions and normalisers declare what they need, a backend what it provides. A new backend is one
 file here and one line in core/choose_backend.py.
@@ -24,7 +25,7 @@ from torch import Tensor
 from ascender.core.combine import RowStats, folds
 from ascender.core.flock import Flock
 
-Need = Literal["columns", "matrix", "rows", "weights"]
+Need = Literal["columns", "matrix", "rows", "weights", "pairs"]
 
 
 class Backend(ABC):
@@ -57,7 +58,7 @@ def needs(flock: Flock) -> Iterator[tuple[Need, str]]:
     if flock.dropout:
         yield "weights", f"dropout = {flock.dropout} needs the weights; expected dropout=0"
     if flock.pair_values is not None:
-        yield "weights", "values of pairs need the weights; expected a position other than shaw"
+        yield "pairs", "values of pairs need the weights; expected a position other than shaw"
     if flock.normalise is not None:
         name = getattr(flock.normalise, "name", flock.normalise)
         yield "rows", f"normalizer {name} needs whole rows of scores; expected softmax"

@@ -70,7 +70,7 @@ class Dense(Backend):
     """N×M matrices: every call, and the fallback where nothing else can."""
 
     name = "dense"
-    provides = ("columns", "matrix", "rows", "weights")
+    provides = ("columns", "matrix", "rows", "weights", "pairs")
     gives_stats = True
 
     def run(

@@ -16,7 +16,7 @@ from torch import Tensor
 from ascender.common.lazy import lazy
 from ascender.core import neighbours as nb
 from ascender.core.affinity import at_distance
-from ascender.core.backends.base import Backend, needs
+from ascender.core.backends.base import Backend
 from ascender.core.backends.dense import dense
 from ascender.core.backends.index_lists import Lists
 from ascender.core.backends.native import NUMBERS, by_head
@@ -118,8 +118,6 @@ class FlockLists(Backend):
     def refuses(self, flock: Flock) -> str | None:
         if flock.scope is None:
             return "scope is 'visible'; expected scope='flock'"
-        if flock.pair_values is not None:
-            return next(why for need, why in needs(flock) if "values of pairs" in why)
         return super().refuses(flock)
 
 
@@ -232,9 +230,10 @@ class _ListedRows:
     def other(self) -> Float[Tensor, "B H N L"]:
         """The additive bias at the listed keys."""
         other = self.flock.other
-        if isinstance(other, LowRank):
-            return self.dot(to_4d(other.left).to(self.dtype), to_4d(other.right).to(self.dtype))
-        assert other is not None
         B, H, N, L = self.lists.shape
+        if isinstance(other, LowRank):
+            sides = (to_4d(side).to(self.dtype) for side in (other.left, other.right))
+            return self.dot(*(side.expand(B, -1, -1, -1) for side in sides))
+        assert other is not None
         index = self.index.clamp_min(0).expand(B, H, N, L)
         return to_4d(other).to(self.dtype).expand(B, H, N, -1).gather(-1, index)

@@ -16,7 +16,7 @@ from ascender.core.backends.base import Backend
 from ascender.core.combine import RowStats
 from ascender.core.flock import Flock
 from ascender.core.neighbours import compiled, given, inside_transform
-from ascender.core.rules import Rules
+from ascender.core.rules import RULES, Rules
 from ascender.kernels.build import kernels
 
 # In the order of kernels/visible.h.
@@ -120,7 +120,7 @@ def _table(rules: Rules, heads: int, like: Tensor) -> Tensor:
 def by_head(rules: Rules, name: str, heads: int, like: Tensor) -> Tensor:
     """A number by head, (heads,); ω multiplied by λ."""
     value = getattr(rules, name)
-    if name.startswith("omega_"):
+    if name.removeprefix("omega_") in RULES:
         lam = getattr(rules, name.replace("omega", "lam"))
         value = value if isinstance(lam, float) and lam == 1 else lam * value
     if isinstance(value, Tensor):

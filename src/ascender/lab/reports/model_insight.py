@@ -128,7 +128,8 @@ def _contribution(m: ModelInsight) -> Iterator[Row]:
     for r, rule in enumerate(m.rules):
         omega = [np.array(f["omega"][rule]) for f in m.measurements]
         share = [np.array(f["share"])[..., m.terms.index(rule)] for f in m.measurements]
-        moved, whole = ([np.array(f[n])[..., r] for f in m.measurements] for n in ("moved", "whole"))
+        moved = [np.array(f["moved"])[..., r] for f in m.measurements]
+        whole = [np.array(f["whole"])[..., r] for f in m.measurements]
         by_seed = {"omega": omega, "share": share, "moved": moved, "whole": whole}
         for layer in [*range(len(share[0])), None]:
             at = slice(None) if layer is None else layer

@@ -27,7 +27,7 @@ class Shaw(Position):
     """
 
     name = "shaw"
-    needs = "weights"
+    needs = "pairs"
 
     def __init__(self, head_dim: int, clip: int = 16) -> None:
         super().__init__()
