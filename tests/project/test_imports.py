@@ -26,7 +26,7 @@ HOUSE = (
     "core.backends.topk_sparse", "core.backends.dense", "core.backends.compact_grads",
     "core.backends.compact", "core.backends.native", "core.backends.fold", "core.backends.folded",
     "core.backends.windowed", "core.backends.decode", "core.backends.flock", "core.checks",
-    "core.choose_backend", "core.losses", "core.attention", "nn", "nn.rule_parameters",
+    "core.choose_backend", "core.index_loss", "core.losses", "core.attention", "nn", "nn.rule_parameters",
     "nn.positions.base", "nn.positions.rope", "nn.positions.alibi", "nn.positions.t5",
     "nn.positions.shaw", "nn.positions.absolute", "nn.positions", "nn.cache", "nn.call",
     "nn.nonfinite", "nn.slot", "nn.module",
