@@ -186,7 +186,7 @@ def test_from_the_first_step():
 def test_no_index_is_an_error(options):
     net = layer(**options) if "affinity" in options else AscenderAttention(DIM, HEADS, **options)
     with (
-        pytest.raises(ValueError, match="index = 1 .* no layer has an index; expected .*flock"),
+        pytest.raises(ValueError, match=r"index = 1 .* no layer has an index; expected .*flock"),
         collect(net, INDEX),
     ):
         pass

@@ -35,11 +35,12 @@ def index_loss(
     attention is dense). h_q and h_k: of tokens without a gradient."""
     flock = flock.repeat_kv()
     (_, H, N, _), M = flock.q.shape, flock.vis.M
-    total, count = h_q.new_zeros((), dtype=flock.accum_dtype), 0
+    total = h_q.new_zeros((), dtype=flock.accum_dtype)
+    count = torch.zeros_like(total)
     for rows in torch.arange(N, device=flock.q.device).split(max(1, CHUNK // (H * M))):
         kl, valid = _divergence(flock, scope, h_q, h_k, rows)
         total, count = total + kl.sum(), count + valid.sum()
-    return total / torch.as_tensor(count).clamp_min(1)
+    return total / count.clamp_min(1)
 
 
 def _divergence(

@@ -125,9 +125,9 @@ class Collector:
                 "collect(model), without a cache"
             )
         each = zip(*((x.align, x.sep, x.coh) for x in self.given), strict=True)
-        of_rules = (torch.stack(one).mean() for one in each)
+        align, sep, coh = (torch.stack(one).mean() for one in each)
         index = [x.index for x in self.given if x.index is not None]
-        return Losses(*of_rules, torch.stack(index).mean() if index else None)
+        return Losses(align, sep, coh, torch.stack(index).mean() if index else None)
 
     def wanted(self, layer: Source) -> tuple[str, ...]:
         """What a layer is to compute: the losses of the "rules", the "index" loss."""

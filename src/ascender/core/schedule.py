@@ -105,8 +105,8 @@ class Schedule:
     @staticmethod
     def constant(align: float = 1.0, sep: float = 1.0, coh: float = 1.0) -> Schedule:
         """The same from the first step to the last."""
-        ramps = (Ramp(shape="constant", to=to) for to in (align, sep, coh))
-        return Schedule(*ramps, visible_share=0.0)
+        a, s, c = (Ramp(shape="constant", to=to) for to in (align, sep, coh))
+        return Schedule(a, s, c, visible_share=0.0)
 
     def lam(self, step: int, total: int) -> dict[str, float]:
         """λ_align, λ_sep and λ_coh at a step of `total`."""
@@ -199,7 +199,7 @@ def restore(state: Mapping[str, Any]) -> Schedule | Adaptive:
     """The schedule of a state_dict."""
     rest = {name: value for name, value in state.items() if name != "kind"}
     if state.get("kind") == "schedule":
-        ramps = {rule: Ramp(**rest.pop(rule)) for rule in RULES}
+        ramps: dict[str, Any] = {rule: Ramp(**rest.pop(rule)) for rule in RULES}
         return Schedule(**ramps, **rest)
     if state.get("kind") == "adaptive":
         rest.pop("visible_share", None)
