@@ -113,6 +113,7 @@ class RuleAdapter(nn.Module, RuleParameters, Source):
 
     geometry = "shared"
     omega = 0.0
+    turn_width = 0  # of the cos that the attention module is given
     visible_phase = False  # in flock scope: attend to everything visible for now
     hook: Callable[[RuleAdapter, Flock], Flock] | None = None  # for studies: may change a call
 
