@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ascender.core.rules import Rules
     from ascender.core.schedule import Adaptive, LossWeights, Ramp, Schedule
     from ascender.hf.retrofit.adapter_files import load_adapter, save_adapter
+    from ascender.hf.retrofit.distil import distil_index
     from ascender.hf.retrofit.install import (
         print_trainable_parameters,
         retrofit,
@@ -33,6 +34,7 @@ __all__ = [
     "asc_attention",
     "asc_parts",
     "collect",
+    "distil_index",
     "load_adapter",
     "print_trainable_parameters",
     "retrofit",
@@ -57,6 +59,7 @@ HOMES = {
     "asc_attention": "core.attention",
     "asc_parts": "core.attention",
     "collect": "core.losses",
+    "distil_index": "hf.retrofit.distil",
     "load_adapter": "hf.retrofit.adapter_files",
     "print_trainable_parameters": "hf.retrofit.install",
     "retrofit": "hf.retrofit.install",

@@ -3,6 +3,7 @@
     L_align = mean_i (1 − u_i · ū_i)         ū_i the mean of u_l over N_k(i)
     L_sep   = mean_i Σ_j A_ij φ_ij
     L_coh   = mean_i Σ_j A_ij ‖z_j − c_i‖²
+    L_index = mean_i KL( Ā_i ‖ softmax g_i )    of layers in flock scope (index_loss.py)
 
 A mean is over the batch, the heads and the valid rows. A row is valid where V(i) is not empty and
 i is no padding: a mask of keys (…, 1, M) in self-attention says so of the queries too. L_coh
@@ -36,15 +37,23 @@ from ascender.core.visibility import Visibility
 
 @dataclass(frozen=True)
 class Losses:
-    """The three, as scalars with gradients."""
+    """Scalars with gradients. `index`: None where there is no index, or it was not asked for."""
 
     align: Float[Tensor, ""]
     sep: Float[Tensor, ""]
     coh: Float[Tensor, ""]
+    index: Float[Tensor, ""] | None = None
 
     def total(self, weights: LossWeights) -> Float[Tensor, ""]:
-        """α_1 L_align + α_2 L_sep + α_3 L_coh."""
-        return weights.align * self.align + weights.sep * self.sep + weights.coh * self.coh
+        """α_1 L_align + α_2 L_sep + α_3 L_coh + α_4 L_index."""
+        total = weights.align * self.align + weights.sep * self.sep + weights.coh * self.coh
+        return total if self.index is None else total + weights.index * self.index
+
+    @staticmethod
+    def of_index(index: Float[Tensor, ""]) -> Losses:
+        """The index loss alone."""
+        zero = torch.zeros_like(index)
+        return Losses(zero, zero, zero, index)
 
 
 def losses(flock: Flock, stats: RowStats) -> Losses:
@@ -116,10 +125,19 @@ class Collector:
                 "collect(model), without a cache"
             )
         each = zip(*((x.align, x.sep, x.coh) for x in self.given), strict=True)
-        return Losses(*(torch.stack(one).mean() for one in each))
+        align, sep, coh = (torch.stack(one).mean() for one in each)
+        index = [x.index for x in self.given if x.index is not None]
+        return Losses(align, sep, coh, torch.stack(index).mean() if index else None)
+
+    def wanted(self, layer: Source) -> tuple[str, ...]:
+        """What a layer is to compute: the losses of the "rules", the "index" loss."""
+        weights = self.weights
+        rules = weights is None or weights.align or weights.sep or weights.coh
+        index = layer.has_index and (weights is None or weights.index)
+        return ("rules",) * bool(rules) + ("index",) * bool(index)
 
     def total(self, weights: LossWeights | None = None) -> Float[Tensor, ""]:
-        """α_1 L_align + α_2 L_sep + α_3 L_coh, to be added to the task's loss."""
+        """α_1 L_align + α_2 L_sep + α_3 L_coh + α_4 L_index, to be added to the task's loss."""
         weights = self.weights if weights is None else weights
         if weights is None:
             raise ValueError("no weights; expected collect(model, weights) or total(weights)")
@@ -133,6 +151,11 @@ def collect(model: nn.Module, weights: LossWeights | None = None) -> Iterator[Co
     found = Collector(weights)
     wanted = weights is None or bool(weights)
     layers = [m for m in model.modules() if isinstance(m, Source)] if wanted else []
+    if weights is not None and weights.index and not any(layer.has_index for layer in layers):
+        raise ValueError(
+            f"index = {weights.index:g} in LossWeights, and no layer has an index; expected one "
+            "with scope='flock', affinity='query-key' and neighbours='semantic'"
+        )
     before = [layer.collector for layer in layers]
     for layer in layers:
         layer.collector = found
@@ -152,15 +175,20 @@ class Source:
 
     training: bool
     collector: Collector | None = None
-    _asked = False
+    has_index = False  # whether a learned affinity chooses keys
+    _wanted: tuple[str, ...] = ()
 
     def asked(self) -> bool:
         """Whether this call is to compute losses."""
-        if self.collector is None and not self._asked:
-            return False
+        return bool(self.wanted())
+
+    def wanted(self) -> tuple[str, ...]:
+        """Which losses this call is to compute (Collector.wanted)."""
+        if self.collector is None and not self._wanted:
+            return ()
         if not _again():
-            self._asked = self.collector is not None
-        return self._asked
+            self._wanted = () if self.collector is None else self.collector.wanted(self)
+        return self._wanted
 
     def give(self, losses: Losses) -> None:
         if self.collector is None or _again():

@@ -24,6 +24,7 @@ from ascender.common.validate import check_int, check_number, lookup
 from ascender.core.rules import RULES
 
 SHAPES = ("constant", "linear", "cosine")
+LOSSES = (*RULES, "index")
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ class Schedule:
     @staticmethod
     def constant(align: float = 1.0, sep: float = 1.0, coh: float = 1.0) -> Schedule:
         """The same from the first step to the last."""
-        first, second, third = (Ramp(shape="constant", to=to) for to in (align, sep, coh))
-        return Schedule(first, second, third, visible_share=0.0)
+        a, s, c = (Ramp(shape="constant", to=to) for to in (align, sep, coh))
+        return Schedule(a, s, c, visible_share=0.0)
 
     def lam(self, step: int, total: int) -> dict[str, float]:
         """λ_align, λ_sep and λ_coh at a step of `total`."""
@@ -198,7 +199,8 @@ def restore(state: Mapping[str, Any]) -> Schedule | Adaptive:
     """The schedule of a state_dict."""
     rest = {name: value for name, value in state.items() if name != "kind"}
     if state.get("kind") == "schedule":
-        return Schedule(*(Ramp(**rest.pop(rule)) for rule in RULES), **rest)
+        ramps: dict[str, Any] = {rule: Ramp(**rest.pop(rule)) for rule in RULES}
+        return Schedule(**ramps, **rest)
     if state.get("kind") == "adaptive":
         rest.pop("visible_share", None)
         schedule = restore(rest.pop("schedule"))
@@ -239,7 +241,8 @@ def set_visible_phase(model: nn.Module, on: bool) -> None:
 
 @dataclass(frozen=True)
 class LossWeights:
-    """α of each auxiliary loss, 0 by default; they come in with a ramp, after warm-up.
+    """α of each auxiliary loss, 0 by default; they come in with a ramp, after warm-up. The index
+    loss is there from the start: it changes the index only.
 
     >>> LossWeights(coh=0.5).at(step=10, total=100).coh, LossWeights(coh=0.5).at(15, 100).coh
     (0.0, 0.5)
@@ -250,16 +253,18 @@ class LossWeights:
     align: float = 0.0
     sep: float = 0.0
     coh: float = 0.0
+    index: float = 0.0
     when: Ramp = Ramp(0.15, shape="constant")
 
     def __post_init__(self) -> None:
-        for rule in RULES:
-            check_number(rule, getattr(self, rule), "a number ≥ 0", 0)
+        for name in LOSSES:
+            check_number(name, getattr(self, name), "a number ≥ 0", 0)
 
     def at(self, step: int, total: int) -> LossWeights:
         """The weights at a step of `total`."""
         now = self.when.at(step, total)
-        return LossWeights(now * self.align, now * self.sep, now * self.coh, when=Ramp())
+        of_rules = {rule: now * getattr(self, rule) for rule in RULES}
+        return LossWeights(**of_rules, index=self.index, when=Ramp())
 
     def __bool__(self) -> bool:
-        return any(getattr(self, rule) for rule in RULES)
+        return any(getattr(self, name) for name in LOSSES)

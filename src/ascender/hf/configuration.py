@@ -11,7 +11,7 @@ from transformers import PreTrainedConfig
 from ascender.common.user_code import import_code, is_code
 from ascender.common.validate import check_int, check_number, lookup, nearest
 from ascender.core.normalizers import NORMALIZERS, Normalizer, normalizer
-from ascender.core.schedule import LossWeights, check_lam
+from ascender.core.schedule import LOSSES, LossWeights, check_lam
 from ascender.nn.baselines import ATTENTIONS, attention, attention_kind, options_of
 from ascender.nn.positions import POSITIONS, Position, position
 from ascender.nn.slot import Attention
@@ -41,6 +41,7 @@ class AscenderConfig(PreTrainedConfig):
     vector_size                              width of `vectors`, read by a linear map; 0: none
     lam                                      λ of the rules where not 1, as a schedule left them
     align_loss, sep_loss, coh_loss           weights of the auxiliary losses, off at 0
+    index_loss                               the same, of the index of flock scope
     label_smoothing                          of class labels and tokens, while training
     """
 
@@ -69,6 +70,7 @@ class AscenderConfig(PreTrainedConfig):
     align_loss: float = 0.0
     sep_loss: float = 0.0
     coh_loss: float = 0.0
+    index_loss: float = 0.0
     dropout: float = 0.0
     label_smoothing: float = 0.0
     norm_eps: float = 1e-6
@@ -104,7 +106,7 @@ class AscenderConfig(PreTrainedConfig):
             "max_position_embeddings", "share_neighbours",
         ):  # fmt: skip
             check_int(name, getattr(self, name), 1)
-        for name in ("align_loss", "sep_loss", "coh_loss", "initializer_range", "norm_eps"):
+        for name in (*(f"{loss}_loss" for loss in LOSSES), "initializer_range", "norm_eps"):
             check_number(name, getattr(self, name), "a number ≥ 0", 0)
         for name in ("dropout", "label_smoothing"):
             check_number(name, getattr(self, name), "a number in [0, 1)", 0, 1)
@@ -131,7 +133,12 @@ class AscenderConfig(PreTrainedConfig):
                 )
         self._validate_plain_layers()
         with torch.device("meta"):
-            self.make_attention(self.make_position())
+            made = self.make_attention(self.make_position())
+        if self.index_loss and not getattr(made, "has_index", False):
+            raise ValueError(
+                f"index_loss = {self.index_loss:g}, and {self.attention} attention has no index "
+                "here; expected 0, or attention_options={'scope': 'flock'}"
+            )
 
     def _validate_plain_layers(self) -> None:
         layers = self.num_hidden_layers + self.num_decoder_layers * self.is_encoder_decoder
@@ -196,7 +203,7 @@ class AscenderConfig(PreTrainedConfig):
     def loss_weights(self) -> LossWeights:
         """α of the auxiliary losses. A model has no clock: a trainer's schedule sets its
         `loss_weights` to `.at(step, total)` (hf.SwarmCallback does)."""
-        return LossWeights(self.align_loss, self.sep_loss, self.coh_loss)
+        return LossWeights(**{name: getattr(self, f"{name}_loss") for name in LOSSES})
 
     def _sizes(self) -> dict[str, int]:
         with torch.device("meta"):

@@ -18,7 +18,8 @@ from ascender.core.choose_backend import BACKENDS, check_backend
 from ascender.core.combine import Parts, repeat_kv
 from ascender.core.flock import Flock, make_flock
 from ascender.core.geometry import unit
-from ascender.core.losses import Source
+from ascender.core.index_loss import index_loss
+from ascender.core.losses import Losses, Source
 from ascender.core.rules import by_head
 from ascender.core.scope import FlockScope
 from ascender.core.visibility import Visibility
@@ -55,7 +56,7 @@ class AscenderAttention(Attention, RuleParameters, Source):
 
     name = "ascender"
     windows = True
-    of_context = ("k", "v", "z_k", "h_k")
+    of_context = ("k", "v", "z_k", "h_k", "index_k")
     visible_phase = False  # set by a schedule: attend to everything visible for now
 
     def __init__(self, dim: int, heads: int, *, qk_norm: bool = False, **options: Any) -> None:
@@ -119,6 +120,11 @@ class AscenderAttention(Attention, RuleParameters, Source):
             z_k = self._split((self.U_context or self.U)(context), self.d_z)
         h_q, *h_k = (self._affinity_heads(t) for t in h)
         streams.update(z_q=z, z_k=z_k, h_q=h_q, h_k=h_k[0] if h_k else h_q)
+        if "index" in self.wanted():
+            assert self.P_k is not None
+            at_k = self.P_k((x if context is None else context).detach())
+            streams["index_q"] = self._affinity_heads(self.P(x.detach()))
+            streams["index_k"] = self._affinity_heads(at_k)
         if self.qk_norm:  # base score = gain · cos(q, k); all keys have length 1
             gain = (self.log_gain + 0.5 * math.log(self.head_dim)).exp().view(-1, 1, 1)
             streams.update(q=unit(streams["q"], gain), k=unit(streams["k"]), key_norm=1.0)
@@ -128,6 +134,12 @@ class AscenderAttention(Attention, RuleParameters, Source):
         """h by head: one, or as many as queries have."""
         h = self._split(h, self.d_a)
         return h if h.shape[1] == 1 else repeat_kv(h, self.heads)
+
+    @property
+    def has_index(self) -> bool:  # type: ignore[override]
+        """Whether a learned affinity chooses the far keys."""
+        semantic = isinstance(self.neighbours, str) and self.neighbours == "semantic"
+        return self.scope == "flock" and self.affinity == "query-key" and semantic
 
     @property
     def flock_only(self) -> bool:
@@ -208,11 +220,21 @@ class AscenderAttention(Attention, RuleParameters, Source):
             name = "decode" if flock.scope is None else "flock"
             able = backend != "dense" and BACKENDS[name].refuses(flock) is None
             return attend(flock, name if able else "dense")
-        if call.cache is not None or not self.asked():
+        wanted = () if call.cache is not None else self.wanted()
+        if not wanted:
             return attend(flock, backend, return_parts)
-        *found, losses = attend(flock, backend, return_parts, return_losses=True)
-        self.give(losses)
-        return tuple(found) if return_parts else found[0]
+        found = attend(flock, backend, return_parts, return_losses="rules" in wanted)
+        losses = None
+        if "rules" in wanted:
+            *rest, losses = found
+            found = tuple(rest) if return_parts else rest[0]
+        if "index" in wanted and call.neighbours is None:
+            h = call.more["index_q"], call.more["index_k"]
+            index = index_loss(flock, self._flock_scope(call.vis), *h)
+            losses = Losses.of_index(index) if losses is None else replace(losses, index=index)
+        if losses is not None:
+            self.give(losses)
+        return found
 
     def contain(self, call: Call, parts: bool) -> tuple[Any, ...]:
         """With a cache or losses, `attend` handles tokens that are not finite. Such a query keeps

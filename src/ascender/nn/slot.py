@@ -313,7 +313,7 @@ class Attention(nn.Module, ABC):
             return {**self.project(x, context[:, :1]), **memory}
         streams = self.project(x, context)
         if memory is not None:
-            memory.update({name: streams[name] for name in self.of_context})
+            memory.update({n: streams[n] for n in self.of_context if n in streams})
         return streams
 
     def new_cache(self) -> Any:

@@ -15,7 +15,7 @@ import torch
 from ascender.common.user_code import import_code, is_code
 from ascender.common.validate import lookup, nearest
 from ascender.core.rules import RULES
-from ascender.core.schedule import Adaptive, Ramp, Schedule
+from ascender.core.schedule import LOSSES, Adaptive, Ramp, Schedule
 from ascender.hf import (
     PRESETS,
     AscenderConfig,
@@ -60,8 +60,8 @@ class Run(Settings):
                 f"a divisor of batch = {self.batch}")  # fmt: skip
         for name, allowed in (("schedule", SCHEDULES), ("precision", PRECISIONS)):
             lookup(name, getattr(self, name), dict.fromkeys(allowed))
-        for rule in self.losses:
-            lookup("loss", rule, dict.fromkeys(RULES))
+        for name in self.losses:
+            lookup("loss", name, dict.fromkeys(LOSSES))
         attention_kind(variant(self.variant).attention, "variant")
         sizes = (self.hidden, min(self.layers, 2), self.heads)  # more layers fit as two do
         if wrong := _unfit(self.variant, kind_of(self.task).position, sizes):
@@ -115,7 +115,7 @@ class Run(Settings):
             dropout=self.dropout, label_smoothing=self.smoothing,
             initializer_range=(3 * self.hidden) ** -0.5,  # torch's own; 0.02 at a width of 1024
             is_encoder_decoder=task.head == "seq2seq",
-            **{f"{rule}_loss": float(weight) for rule, weight in self.losses.items()},
+            **{f"{name}_loss": float(weight) for name, weight in self.losses.items()},
             **variant(self.variant).fields(task.position, self.layers, self.heads), **task.fields(),
         )  # fmt: skip
 

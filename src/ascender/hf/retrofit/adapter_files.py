@@ -134,6 +134,11 @@ def _check(model: nn.Module, sheet: dict[str, Any], path: Path) -> None:
             )
     done = record(model)
     saved = {**DEFAULTS, **sheet["rules"]}  # an older file lacks options that came later
+    if done is not None and done.rules["scope"] != saved["scope"]:
+        raise AdapterMismatch(
+            f"{path} has scope {saved['scope']!r}; expected {done.rules['scope']!r}, as the model "
+            "has, or a model without (unretrofit it)"
+        )
     if done is not None and (done.rules, done.layers) != (saved, sheet["layers"]):
         raise AdapterMismatch(
             f"{path} has rules {sheet['rules']} in layers {sheet['layers']}; "

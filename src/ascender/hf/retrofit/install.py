@@ -5,6 +5,9 @@
     ascender.save_adapter(model, "adapter")
     ascender.unretrofit(model)                     the model that was there
 
+    ascender.retrofit(model, scope="flock", far=32)      each token attends to its flock only
+    ascender.distil_index(model, texts, tokenizer=…)     the index learns whom to choose
+
 Laws: until trained, logits are those of the original; unretrofit leaves its state dict, its config
 and what was trainable as they were before.
 """
@@ -19,13 +22,19 @@ from torch import nn
 
 from ascender.common.validate import nearest
 from ascender.core.geometry import accum_dtype
+from ascender.hf.retrofit.index_start import start_from_random_tokens
 from ascender.hf.retrofit.probe import UnsupportedModel, probe, self_attentions
 from ascender.hf.retrofit.rule_adapter import NAME, RuleAdapter
 from ascender.nn.rule_parameters import OPTIONS
 
 # The options of a retrofit and their defaults.
 DEFAULTS: dict[str, Any] = {name: getattr(RuleAdapter, name) for name in OPTIONS}
-DEFAULTS["backend"] = "auto"
+DEFAULTS |= {"backend": "auto", "window": 0, "n_global": 0}
+# Other defaults in flock scope: the model's own scores, chosen by an index that knows distances.
+FLOCK_DEFAULTS: dict[str, Any] = {
+    "window": 8, "n_global": 1, "affinity": "query-key", "affinity_term": False,
+    "affinity_bias": 32,
+}  # fmt: skip
 TRAIN = ("swarm", "all")
 
 
@@ -46,19 +55,25 @@ def retrofit(
     rules: Mapping[str, Any] | None = None,
     layers: Iterable[int] | None = None,
     train: str = "swarm",
+    **options: Any,
 ) -> nn.Module:
-    """Give the self-attentions of a transformers model alignment, separation and cohesion; returns
-    the model, changed in place.
+    """Give the self-attentions of a transformers model alignment, separation and cohesion, or
+    (scope="flock") an index by which each token attends to its flock only; returns the model,
+    changed in place.
 
     rules    options of the rules: k, d_z, d_a, geometry, numbers, neighbours, standardise,
              separation_scope, local_scope, roles, gates, omega, tau (nn.rule_parameters), backend
     layers   which of its self-attentions, counted from 0; None: all
     train    "swarm": only the new parameters learn, the rest is frozen; "all": nothing is frozen
+    options  more of `rules`, by name: scope="flock", far, window, n_global, …
+
+    In flock scope the rules are off (λ = 0), the index starts from the model's own W_Q and W_K,
+    and distil_index trains it.
     """
     earlier = record(model)
     if train not in TRAIN:
         raise ValueError(f"unknown train {train!r}; expected one of {', '.join(TRAIN)}")
-    options = _options(rules)
+    options = _options(rules, options)
     if earlier is not None:
         raise ValueError("the model has been retrofitted; expected one that is not (unretrofit it)")
     modules = _fitting(model)
@@ -76,6 +91,8 @@ def retrofit(
             weight = next(module.parameters())
             module.swarm = swarms[i].to(weight.device, accum_dtype(weight.dtype))
             module.swarm.train(module.training)
+            if module.swarm.has_index:
+                start_from_random_tokens(module.swarm, module)
             hook = module.swarm.before
             done.handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
     model.__dict__["_ascender_retrofit"] = done
@@ -157,10 +174,13 @@ def _dispatch(config: Any, done: Retrofit) -> None:
         config._attn_implementation_internal = NAME
 
 
-def _options(rules: Mapping[str, Any] | None) -> dict[str, Any]:
+def _options(rules: Mapping[str, Any] | None, more: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(rules, Mapping | None):
         raise TypeError(f"rules = {rules!r}; expected options by name, such as {{'k': 8}}")
-    given = dict(rules or {})
+    for name in more:
+        if name in (rules or {}):
+            raise ValueError(f"{name} is given twice, in rules and by name; expected it once")
+    given = {**(rules or {}), **more}
     for name in given:
         if name not in DEFAULTS:
             raise ValueError(
@@ -168,7 +188,8 @@ def _options(rules: Mapping[str, Any] | None) -> dict[str, Any]:
                 f"{', '.join(DEFAULTS)}"
             )
     plain = {name: list(o) if isinstance(o, tuple) else o for name, o in given.items()}
-    return {**DEFAULTS, **plain}
+    flock = FLOCK_DEFAULTS if plain.get("scope") == "flock" else {}
+    return {**DEFAULTS, **flock, **plain}
 
 
 def _which(layers: Iterable[int] | None, count: int) -> list[int]:

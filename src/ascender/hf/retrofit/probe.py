@@ -44,12 +44,13 @@ class Recorder:
     q: Tensor = field(default_factory=lambda: torch.empty(0))
     k: Tensor = field(default_factory=lambda: torch.empty(0))
     more: dict[str, Any] = field(default_factory=dict)
+    scaling: float | None = None
 
     def attend(
         self, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Any, scaling: Any,
         dropout: float, more: dict[str, Any],
     ) -> tuple[Tensor, None]:  # fmt: skip
-        self.q, self.k, self.more = q, k, more
+        self.q, self.k, self.more, self.scaling = q, k, more, scaling
         return q.new_zeros(q.shape[0], q.shape[2], q.shape[1], v.shape[-1]), None
 
 
@@ -61,9 +62,12 @@ class AttentionSpec:
     heads: int
     names: list[str]
     rotary: Callable[..., Any] | None
+    turn_width: int = 0  # of cos and sin
 
     def swarm(self, options: dict[str, Any]) -> RuleAdapter:
-        return RuleAdapter(self.dim, self.heads, rotary=self.rotary, names=self.names, **options)
+        made = RuleAdapter(self.dim, self.heads, rotary=self.rotary, names=self.names, **options)
+        made.turn_width = self.turn_width
+        return made
 
 
 def self_attentions(model: nn.Module) -> dict[str, nn.Module]:
@@ -99,7 +103,16 @@ def probe(model: nn.Module, name: str, module: nn.Module) -> AttentionSpec:
             raise UnsupportedModel(f"{kind} has {term} in its scores")
     rotary = None if turn is None else _unturn(kind, module, x, turn, seen)
     names = [p.name for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
-    return AttentionSpec(dim, seen.q.shape[1], names, rotary)
+    width = 0 if turn is None else turn[0].shape[-1]
+    return AttentionSpec(dim, seen.q.shape[1], names, rotary, width)
+
+
+def bare_projections(module: nn.Module, x: Tensor, turn_width: int) -> Recorder:
+    """Queries and keys of the tokens x (1, T, dim), not rotated. `turn_width`: of cos, 0 for a
+    module that takes no position_embeddings."""
+    ones = x.new_ones(1, x.shape[1], turn_width)
+    turn = (ones, torch.zeros_like(ones)) if turn_width else None
+    return _try(type(module).__name__, module, x, turn)
 
 
 def _try(kind: str, module: nn.Module, x: Tensor, turn: Any) -> Recorder:
@@ -117,7 +130,7 @@ def _try(kind: str, module: nn.Module, x: Tensor, turn: Any) -> Recorder:
         raise UnsupportedModel(
             f"{kind} could not be tried ({type(problem).__name__}: {problem})"
         ) from problem
-    if seen.q.ndim != 4 or seen.k.shape[2] != TOKENS:
+    if seen.q.ndim != 4 or seen.k.shape[2] != x.shape[1]:
         raise UnsupportedModel(
             f"{kind} did not hand its queries and keys to the attention interface"
         )

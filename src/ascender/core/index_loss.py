@@ -1,0 +1,96 @@
+"""The index loss (docs/definition.md, section 8): the affinity learns what attention looks at.
+
+    L_index = mean_i KL( Ā_i ‖ softmax_{j ∈ S(i)} g_ij )
+    Ā_i     the mean over heads of the weights, without a gradient, renormalised over S(i)
+    S(i)    the keys outside window and globals: of V(i) while attention is dense, of F(i) once it
+            is sparse
+
+Where heads have an h of their own, Ā_i is each head's own. Rows without such a key, without weight
+on one, or of padding are left out; no row left: 0. Computed in chunks of rows, beside any backend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ascender.core.affinity import at_distance
+from ascender.core.backends.dense import dense
+from ascender.core.flock import Flock
+from ascender.core.scope import FlockScope
+
+CHUNK = 1 << 22  # weights of all heads in memory at once, per batch
+
+
+def index_loss(
+    flock: Flock,
+    scope: FlockScope,
+    h_q: Float[Tensor, "B A N a"],
+    h_k: Float[Tensor, "B A M a"],
+) -> Float[Tensor, ""]:
+    """Of a call. `scope` says who is near, also where flock.scope is None (a call in which
+    attention is dense). h_q and h_k: of tokens without a gradient."""
+    flock = flock.repeat_kv()
+    (_, H, N, _), M = flock.q.shape, flock.vis.M
+    total = h_q.new_zeros((), dtype=flock.accum_dtype)
+    count = torch.zeros_like(total)
+    for rows in torch.arange(N, device=flock.q.device).split(max(1, CHUNK // (H * M))):
+        kl, valid = _divergence(flock, scope, h_q, h_k, rows)
+        total, count = total + kl.sum(), count + valid.sum()
+    return total / count.clamp_min(1)
+
+
+def _divergence(
+    flock: Flock, scope: FlockScope, h_q: Tensor, h_k: Tensor, rows: Int[Tensor, "n"]
+) -> tuple[Float[Tensor, "B A n"], Bool[Tensor, "B A n"]]:
+    """KL of some rows, 0 where there is none, and where there is."""
+    part = flock.rows(rows)
+    weights, S = far_weights(part, replace(scope, vis=part.vis), h_q.shape[1] == 1)
+    mass = weights.sum(-1, keepdim=True)
+    valid = mass[..., 0] > 0
+    vis = part.vis
+    if vis.by_key_only and not vis.cross:  # padding
+        valid = valid & vis.self_visible.any(1, keepdim=True)
+    p = weights / mass.clamp_min(torch.finfo(mass.dtype).tiny)
+    g = affinities(replace(part, h_q=h_q.index_select(-2, rows), h_k=h_k))
+    log = g.masked_fill(~S, torch.finfo(g.dtype).min / 2).log_softmax(-1).masked_fill(~S, 0)
+    kl = (torch.xlogy(p, p) - p * log).sum(-1)
+    return torch.where(valid, kl, 0), valid
+
+
+def affinities(flock: Flock) -> Float[Tensor, "B A N M"]:
+    """g_ij."""
+    x, y = flock.affinity_factors
+    g = x @ y.mT
+    if flock.affinity_by_distance is None:
+        return g
+    return g + at_distance(flock.affinity_by_distance, flock.vis.p[:, None] - flock.vis.j)
+
+
+@torch.no_grad()
+def far_weights(
+    flock: Flock, scope: FlockScope, mean: bool
+) -> tuple[Float[Tensor, "B A N M"], Bool[Tensor, "#B #A N M"]]:
+    """(the weights at the keys S(i), S as a matrix); `mean`: over the heads."""
+    flock = flock.narrowed()
+    weights = head_weights(flock)
+    S = flock.vis.visible & scope.outside.visible
+    if mean:
+        weights, S = weights.mean(1, keepdim=True), S.any(1, keepdim=True)
+    return weights.masked_fill(~S, 0), S
+
+
+@torch.no_grad()
+def head_weights(flock: Flock) -> Float[Tensor, "B H N M"]:
+    """A, of every head. Without an active rule only the base score and biases are computed."""
+    if flock.rules.on:
+        return dense(flock)[1].weights
+    flock = flock.with_affinity_in_bias()
+    total = (flock.q @ flock.k.mT).to(flock.accum_dtype) / flock.q.shape[-1] ** 0.5
+    if flock.other is not None:
+        assert flock.other_dense is not None
+        total = total + flock.other_dense.to(total.dtype)
+    return flock.weights(total / flock.rules.at("tau_score", total))
