@@ -132,8 +132,12 @@ class _ListedRows:
             index = index.sort(-1, descending=True).values[..., : self.vis.M]
         self.index: Int[Tensor, "B #H N L"] = index.expand(flock.q.shape[0], -1, -1, -1)
         self.valid: Bool[Tensor, "B #H N L"] = self.index >= 0
-        self.mates = self.valid if self.vis.cross else self.valid & (self.distance != 0)
         self.z_q, self.z_k = flock.z
+
+    @lazy
+    def mates(self) -> Bool[Tensor, "B #H N L"]:
+        """All but the query itself."""
+        return self.valid if self.vis.cross else self.valid & (self.distance != 0)
 
     @lazy
     def lists(self) -> Lists:
