@@ -13,8 +13,9 @@ an index h^q_i·h^k_j/√d_a + b[distance] ranks highest. There the rules are of
 schedule brings them in, and the scores are the model's own.
 
 The model's own cache stores what is needed of past tokens as further columns of the keys: z, h
-(and cos, sin) for the rules, h alone for the index, divided among the key heads. Whatever is done to keys (beams reordered, batches
-repeated, sliding windows, cropping, offloading) is done to them too.
+(and cos, sin) for the rules, h alone for the index, divided among the key heads. Whatever is done
+to keys (beams reordered, batches repeated, sliding windows, cropping, offloading) is done to them
+too.
 """
 
 from __future__ import annotations
@@ -234,7 +235,7 @@ class RuleAdapter(nn.Module, RuleParameters, Source):
         flock = build_flock(
             scaled, k, v, z[0], h_q, z[1], h_k, rules=self.rules(), neighbours=self.neighbours,
             bare=self.unrotated(k, *turn) if turn else None, dropout=dropout,
-            affinity=self.affinity, affinity_term=self.affinity_term,
+            affinity=str(self.affinity), affinity_term=bool(self.affinity_term),
             affinity_bias=self.distance_bias, **kinds,
         )  # fmt: skip
         if self.flock_only:

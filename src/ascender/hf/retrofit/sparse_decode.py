@@ -54,7 +54,7 @@ def attend_one(
     first = min(index.n_global, M)
     last = max(first, M - 1 - index.window)  # window and itself from here on
     sizes = by_head("far", index.far)
-    if last - first <= min(sizes) or M <= index.n_global:
+    if last - first <= min(sizes) or index.n_global >= M:
         return F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=grouped)
     at, real = far_keys(index, h_q, h_k, first, last, mask)
     if len(set(sizes)) > 1 or at.shape[1] > 1:  # lists by head
