@@ -135,7 +135,7 @@ def test_the_start_is_the_head_mean_of_unrotated_scores():
     assert error(dim) < 1e-2  # of the ridge
     singular = torch.linalg.svdvals(M)
     best = float(singular[5:].norm() / M.norm())
-    assert best < error(5) < 1.2 * best
+    assert best < error(5) < 1.5 * best
 
 
 def test_rules_can_come_in_later():
