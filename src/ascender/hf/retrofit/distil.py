@@ -69,7 +69,7 @@ class IndexReport:
 
 
 def distil_index(
-    model: nn.Module, texts: str | Iterable[str] | Tensor, *, tokenizer: Any = None,
+    model: nn.Module, texts: str | Iterable[Any] | Tensor, *, tokenizer: Any = None,
     length: int | None = None, steps: int = 300, batch: int = 8, rate: float = 1e-3,
     bias_rate: float = 3e-2, seed: int = 0, progress: Progress | None = None,
 ) -> IndexReport:  # fmt: skip

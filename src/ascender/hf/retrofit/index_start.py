@@ -28,7 +28,7 @@ def start_from_random_tokens(swarm: RuleAdapter, module: nn.Module) -> None:
     weight = next(module.parameters())
     dim = swarm.P.in_features
     x = torch.randn(1, 2 * dim, dim, generator=torch.Generator().manual_seed(0))
-    start_from_tokens(swarm, module, x.to(weight))
+    start_from_tokens(swarm, module, unit_rms(x).to(weight))
 
 
 @torch.no_grad()

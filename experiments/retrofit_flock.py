@@ -1,0 +1,261 @@
+"""Pretrained models in flock scope: perplexity by the number of far keys m, and tokens a second.
+
+    python experiments/retrofit_flock.py --model weights/stories15M --texts stories.jsonl
+    python experiments/retrofit_flock.py --model weights/stories15M --speed 256,1024,4096
+    python experiments/retrofit_flock.py --table
+
+The texts (JSON lines with a "text", or one plain text) are cut into blocks of --length tokens: the
+last --test blocks are held out, the others train the index (300 steps of 8 blocks), once, at
+window 8 and one global token. Then the held-out text is scored with far keys chosen by
+
+    dense     everything visible: the model itself
+    oracle    the true attention weights, mean over heads (needs the dense scores: a bound)
+    index     the distilled index
+    start     the index before it was trained: the leading directions of W_Q and W_K
+    window    no far keys, but a window larger by m (a streaming cache)
+    random    m keys at random
+
+Perplexity is over all tokens of a block but the first, and over its second half alone: the first
+tokens see everything in any case, which hides part of the loss. The interval is of the mean
+difference to dense over blocks (1.96 standard errors). Speed: greedy generation of 32 tokens after a prompt of
+random tokens, median of 3 turns, one thread; a prompt longer than the model's training length says
+nothing about quality. Rows that are there are not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+import ascender
+from ascender.core.index_loss import head_weights
+from ascender.hf.retrofit.distil import best_far, hooked, indexed_layers, text_blocks
+from ascender.report.blocks import fill_document
+from ascender.report.table import Table, markdown
+
+DOCS = Path(__file__).parent.parent / "docs"
+ROWS = DOCS / "retrofit" / "flock.jsonl"
+WINDOW, GLOBALS, NEW = 8, 1, 32
+NAMES = {
+    "oracle": "true attention (oracle)", "index": "index", "start": "index, not trained",
+    "window": "a window larger by m", "random": "random",
+}  # fmt: skip
+
+
+def read() -> list[dict]:
+    return [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
+
+
+def add(row: dict) -> None:
+    print(row, flush=True)
+    ROWS.parent.mkdir(parents=True, exist_ok=True)
+    with ROWS.open("a") as rows:
+        rows.write(json.dumps(row) + "\n")
+
+
+def texts_of(path: Path) -> list[str]:
+    lines = path.read_text(encoding="utf-8")
+    if path.suffix != ".jsonl":
+        return [lines]
+    return [json.loads(line)["text"] for line in lines.splitlines()]
+
+
+@torch.no_grad()
+def nats(model, blocks) -> torch.Tensor:
+    """Cross-entropy of each token but the first, (blocks, length − 1)."""
+    found = []
+    for ids in blocks.split(4):
+        logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
+        each = torch.nn.functional.cross_entropy(logits.mT, ids[:, 1:], reduction="none")
+        found.append(each.double())
+    return torch.cat(found)
+
+
+def chooser(how: str):
+    """The far keys of a call by the true weights, or at random."""
+    draw = torch.Generator().manual_seed(0)
+
+    def hook(swarm, flock):
+        if how == "oracle":
+            scores = head_weights(replace(flock, scope=None).repeat_kv()).mean(1, keepdim=True)
+        else:
+            shape = (flock.q.shape[0], 1, flock.vis.N, flock.vis.M)
+            scores = torch.rand(shape, generator=draw)
+        return replace(flock, neighbours=best_far(swarm, flock, scores))
+
+    return hook
+
+
+def set_flock(model, far: int, window: int) -> None:
+    for swarm in indexed_layers(model):
+        swarm.far, swarm.window = far, window
+
+
+def score(model, how: str, far: int, blocks) -> torch.Tensor:
+    """The nats of each token with m = far keys chosen so."""
+    set_flock(model, *((0, WINDOW + far) if how == "window" else (far, WINDOW)))
+    if how in ("oracle", "random"):
+        with hooked(model, chooser(how)):
+            return nats(model, blocks)
+    return nats(model, blocks)
+
+
+def over_dense(change: torch.Tensor) -> dict[str, float]:
+    """Perplexity over that of dense from the difference in nats of each block, with its interval."""
+    mean, half = float(change.mean()), 1.96 * float(change.std()) / math.sqrt(len(change))
+    named = {"ratio": mean, "low": mean - half, "high": mean + half}
+    return {name: round(math.exp(x), 4) for name, x in named.items()}
+
+
+def quality(folder: str, options: argparse.Namespace) -> None:
+    """Perplexity, a row for each m and way of choosing."""
+    name, N = Path(folder).name, options.length
+    key = {"kind": "perplexity", "model": name, "length": N, "steps": options.steps}
+    done = {(r["how"], r["far"]) for r in read() if key.items() <= r.items()}
+    model = AutoModelForCausalLM.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    blocks = text_blocks(texts_of(options.texts), tokenizer, N)
+    learn, test = blocks[: -options.test], blocks[-options.test :]
+    key |= {"test_blocks": len(test)}
+    saved = Path(f"{options.out}/{name}-{N}-{options.steps}")
+    if not (saved / "dense.pt").exists():
+        saved.mkdir(parents=True, exist_ok=True)
+        torch.save(nats(model, test), saved / "dense.pt")
+    dense = torch.load(saved / "dense.pt")
+
+    def once(how: str, far: int) -> None:
+        if (how, far) in done:
+            return
+        begun = time.perf_counter()
+        found = score(model, how, far, test)
+        row = {
+            **key, "how": how, "far": far, "perplexity": round(math.exp(found.mean()), 4),
+            "dense": round(math.exp(dense.mean()), 4),
+        }  # fmt: skip
+        for part, start in {"all": 0, "late": N // 2 - 1}.items():
+            row[part] = over_dense((found - dense)[:, start:].mean(1))
+        add({**row, "seconds": round(time.perf_counter() - begun, 1)})
+
+    ascender.retrofit(model, scope="flock", far=N // 8, window=WINDOW, n_global=GLOBALS)
+    sizes = [N // share for share in options.shares]
+    for far in sizes:
+        for how in ("start", "random", "window", "oracle"):
+            once(how, far)
+    if (saved / "swarm.json").exists():
+        ascender.load_adapter(model, saved)
+    else:
+        report = ascender.distil_index(
+            model, learn, steps=options.steps, batch=options.batch,
+            progress=lambda a, b, loss: a % 10 == 0 and print(a, b, loss, flush=True),
+        )  # fmt: skip
+        ascender.save_adapter(model, saved)
+        more = {"kind": "distil", "model": name, **report.record()}
+        add({**more, "loss": [report.loss[0], report.loss[-1]]})
+    for far in sizes:
+        once("index", far)
+
+
+@torch.no_grad()
+def speed(folder: str, options: argparse.Namespace) -> None:
+    """Tokens a second of generate() after prompts of some lengths, dense and in flock scope."""
+    name = Path(folder).name
+    for length in options.speed:
+        for how in ("dense", "index"):
+            key = {"kind": "speed", "model": name, "how": how, "length": length}
+            if any(key.items() <= r.items() for r in read()):
+                continue
+            model = AutoModelForCausalLM.from_pretrained(folder).eval()
+            if how == "index":
+                ascender.retrofit(model, scope="flock", far=32, window=WINDOW, n_global=GLOBALS)
+            ids = torch.randint(3, model.config.vocab_size, (1, length))
+            rates = []
+            for _ in range(3):
+                cache = model(ids, use_cache=True, logits_to_keep=1).past_key_values
+                token = ids[:, -1:]
+                begun = time.perf_counter()
+                for _ in range(NEW):
+                    out = model(token, past_key_values=cache, use_cache=True)
+                    token = out.logits[:, -1:].argmax(-1)
+                rates.append(NEW / (time.perf_counter() - begun))
+            add({**key, "far": 32, "tokens_a_second": round(statistics.median(rates), 2)})
+
+
+def tables() -> dict[str, str]:
+    """Perplexity over dense by m, and tokens a second."""
+    rows, made = read(), {}
+    found = [r for r in rows if r["kind"] == "perplexity"]
+    for name, N in dict.fromkeys((r["model"], r["length"]) for r in found):
+        mine = [r for r in found if (r["model"], r["length"]) == (name, N)]
+        sizes = sorted({r["far"] for r in mine}, reverse=True)
+        lines = []
+        for how, text in NAMES.items():
+            cells = {r["far"]: r for r in mine if r["how"] == how}
+            shown = [_cell(cells.get(far)) for far in sizes]
+            lines.append((text, *shown))
+        headings = ("far keys chosen by", *(f"m = {far} (N/{N // far})" for far in sizes))
+        made[f"flock-{name}"] = markdown(Table.of_text(name, headings, lines))
+    found = [r for r in rows if r["kind"] == "speed"]
+    if found:
+        rates = {(r["model"], r["length"], r["how"]): r["tokens_a_second"] for r in found}
+        lines = [
+            (model, f"{length:,}", *_rates(rates, model, length))
+            for model, length in dict.fromkeys((r["model"], r["length"]) for r in found)
+        ]
+        headings = ("model", "context", "dense", "flock scope, m = 32", "ratio")
+        made["flock-speed"] = markdown(Table.of_text("speed", headings, lines))
+    return made
+
+
+def _cell(row: dict | None) -> str:
+    if row is None:
+        return "–"
+    both, late = row["all"], row["late"]
+    return f"{both['ratio']:.3f} ({both['low']:.3f} … {both['high']:.3f}); {late['ratio']:.3f}"
+
+
+def _rates(rates: dict, model: str, length: int) -> tuple[str, str, str]:
+    dense, flock = (rates.get((model, length, how)) for how in ("dense", "index"))
+    if dense is None or flock is None:
+        return "–", "–", "–"
+    return f"{dense:.1f}", f"{flock:.1f}", f"{flock / dense:.2f}"
+
+
+def numbers(text: str) -> list[int]:
+    return [int(piece) for piece in text.split(",")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", help="a folder that from_pretrained loads")
+    parser.add_argument("--texts", type=Path, help="JSON lines with a text in each, or a text")
+    parser.add_argument("--length", type=int, default=256, help="tokens of a block")
+    parser.add_argument("--test", type=int, default=60, help="blocks that are held out")
+    parser.add_argument("--steps", type=int, default=300, help="steps of the distillation")
+    parser.add_argument("--batch", type=int, default=8, help="blocks a step")
+    parser.add_argument(
+        "--shares", type=numbers, default=[4, 8, 16, 32], help="N/m, separated by commas"
+    )
+    parser.add_argument("--speed", type=numbers, help="lengths of prompts to generate after")
+    parser.add_argument("--out", default="out/retrofit_flock", help="folder for adapters")
+    parser.add_argument("--table", action="store_true", help="write the tables into docs")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.model and options.texts:
+        quality(options.model, options)
+    if options.model and options.speed:
+        speed(options.model, options)
+    if options.table:
+        page = DOCS / "retrofit.md"
+        page.write_text(fill_document(page, "retrofit", tables()))
+
+
+if __name__ == "__main__":
+    main()

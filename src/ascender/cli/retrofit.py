@@ -1,0 +1,130 @@
+"""`ascender retrofit`: an index for a pretrained language model, so that it attends to flocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from typer import Argument, Option, Typer, echo
+
+from ascender.cli import terminal
+from ascender.cli.terminal import check_out, note, number, print_json, show
+from ascender.common.files import read_text, write
+
+if TYPE_CHECKING:
+    from ascender.hf.retrofit.distil import IndexReport
+
+app = Typer()
+REPORT = "index.json"
+EVERY = 25  # steps between lines where there is no terminal
+
+
+@app.command(
+    epilog="Example: ascender retrofit weights/stories15M --texts stories.jsonl --far 32 --out out"
+)
+def retrofit(
+    model: Annotated[str, Argument(help="Folder of a causal language model, or a Hub name.")],
+    texts: Annotated[Path, Option(help="Text to learn from: UTF-8, or .jsonl with a field text.")],
+    out: Annotated[Path, Option(help="Folder for the adapter and index.json.")],
+    far: Annotated[int, number("Far keys per token, chosen by the index.")] = 32,
+    window: Annotated[int, Option(min=0, help="Preceding keys that are always attended to.")] = 8,
+    n_global: Annotated[
+        int, Option("--globals", min=0, help="First keys that are always attended to.")
+    ] = 1,
+    length: Annotated[
+        int | None, number("Tokens per block, as the model will be used; default: up to 512.")
+    ] = None,
+    steps: Annotated[int, number("Optimiser steps.")] = 300,
+    batch: Annotated[int, number("Blocks per step.")] = 8,
+    rate: Annotated[float, Option(help="Learning rate of P_q and P_k.")] = 1e-3,
+    bias_rate: Annotated[float, Option(help="Learning rate of the bias by distance.")] = 3e-2,
+    seed: Annotated[int, Option(min=0, help="Seed of the order of the blocks.")] = 0,
+    trust_code: terminal.TrustCode = False,
+    as_json: terminal.Json = False,
+) -> None:
+    """Distil an index for a pretrained language model, so that each token attends to few keys.
+
+    The model stays as it is. A small index per layer learns which keys its attention looks at; the
+    adapter is loaded by ascender.load_adapter(model, OUT). The table has the share of the attention
+    mass inside the chosen keys; perplexity is what counts (docs/retrofit.md).
+    """
+    check_out(out, folder=True)
+    given = read_texts(texts)
+    import transformers
+
+    import ascender
+    from ascender.hf.source import load_model, tokenizer_of
+
+    where, loaded = load_model(
+        model, None, trust_code, lambda *_: transformers.AutoModelForCausalLM
+    )
+    tokenizer = tokenizer_of(where, loaded.config.vocab_size, note)
+    ascender.retrofit(loaded.eval(), scope="flock", far=far, window=window, n_global=n_global)
+    with distilling() as step:
+        report = ascender.distil_index(
+            loaded, given, tokenizer=tokenizer, length=length, steps=steps, batch=batch,
+            rate=rate, bias_rate=bias_rate, seed=seed, progress=step,
+        )  # fmt: skip
+    ascender.save_adapter(loaded, out)
+    write(out / REPORT, json.dumps(report.record(), indent=1) + "\n")
+    if as_json:
+        print_json(report.record())
+    else:
+        show(table(report))
+        echo(f"wrote {out} ({report.seconds:.0f} s)")
+
+
+def read_texts(path: Path) -> list[str]:
+    """The texts of a file: the field text of every line of a .jsonl, else the whole."""
+    whole = read_text(path)
+    if path.suffix != ".jsonl":
+        return [whole]
+    texts = []
+    for i, line in enumerate(whole.splitlines(), 1):
+        try:
+            row: Any = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}, line {i}: {error.msg}; expected a JSON object") from None
+        if not isinstance(row, dict) or not isinstance(row.get("text"), str):
+            raise ValueError(f"{path}, line {i} has no text; expected an object with a field text")
+        texts.append(row["text"])
+    return texts
+
+
+@contextmanager
+def distilling() -> Iterator[Any]:
+    """progress(step, steps, loss): a bar on a terminal, a line now and then elsewhere."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield (
+            lambda step, steps, loss: (
+                note(f"step {step}/{steps}  loss {loss:.4f}")
+                if step % EVERY == 0 or step == steps
+                else None
+            )
+        )
+        return
+    columns = (
+        TextColumn("distilling"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.4f}"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("distilling", total=None, loss=float("nan"))
+        yield lambda step, steps, loss: bar.update(task, completed=step, total=steps, loss=loss)
+
+
+def table(report: IndexReport) -> Table:
+    """Recall of attention mass by layer."""
+    shown = Table(title=f"Attention mass inside {report.far} far keys, window and globals")
+    for heading in ("layer", "W_Q, W_K", "index", "oracle"):
+        shown.add_column(heading, justify="right")
+    for row in report.layers:
+        shares = (f"{x:.3f}" for x in (row.start, row.trained, row.oracle))
+        shown.add_row(str(row.layer), *shares)
+    return shown
