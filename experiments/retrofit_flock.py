@@ -17,9 +17,11 @@ window 8 and one global token. Then the held-out text is scored with far keys ch
 
 Perplexity is over all tokens of a block but the first, and over its second half alone: the first
 tokens see everything in any case, which hides part of the loss. The interval is of the mean
-difference to dense over blocks (1.96 standard errors). Speed: greedy generation of 32 tokens after a prompt of
-random tokens, median of 3 turns, one thread; a prompt longer than the model's training length says
-nothing about quality. Rows that are there are not measured again.
+difference to dense over blocks (1.96 standard errors).
+
+Speed: greedy generation of 32 tokens after a prompt of random tokens, median of 3 turns, one
+thread; a prompt longer than the model's training length says nothing about quality. Rows that are
+there are not measured again.
 """
 
 from __future__ import annotations
@@ -109,7 +111,7 @@ def score(model, how: str, far: int, blocks) -> torch.Tensor:
 
 
 def over_dense(change: torch.Tensor) -> dict[str, float]:
-    """Perplexity over that of dense from the difference in nats of each block, with its interval."""
+    """Perplexity over dense, and its interval, from the difference in nats of each block."""
     mean, half = float(change.mean()), 1.96 * float(change.std()) / math.sqrt(len(change))
     named = {"ratio": mean, "low": mean - half, "high": mean + half}
     return {name: round(math.exp(x), 4) for name, x in named.items()}
