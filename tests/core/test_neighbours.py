@@ -139,3 +139,14 @@ def test_examples_in_the_docstrings():
     result = doctest.testmod(nb)
     assert result.attempted >= 2
     assert result.failed == 0
+
+
+def test_nan_in_one_row_and_a_tie_in_another():
+    """One place too few and one too many: together as many as there should be."""
+    scores = torch.arange(14.0).view(1, 1, 2, 7)
+    scores[..., 0, 3] = torch.nan
+    scores[..., 1, 4] = scores[..., 1, 3] = scores[..., 1, 5]
+    found = nb.best(scores.clone(), (2,))
+    assert found.min() >= 0
+    assert found.max() < 7
+    assert found[0, 0, 1].sort().values[-1] == 6

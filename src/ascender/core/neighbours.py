@@ -133,7 +133,7 @@ def best(
 
 def _by_threshold(scores: Float[Tensor, "... m"], K: int) -> Int[Tensor, "... K"] | None:
     """Top K of short rows: numpy's partition finds the K-th value with vector instructions,
-    faster than a heap. None where a row has ties at it, or fewer than K finite scores."""
+    faster than a heap. None where a row has ties at it, a NaN, or fewer than K finite scores."""
     m = scores.shape[-1]
     flat = scores.reshape(-1, m)
     rows = flat.numpy()
@@ -146,6 +146,8 @@ def _by_threshold(scores: Float[Tensor, "... m"], K: int) -> Int[Tensor, "... K"
     if places.size != rows.shape[0] * K or bool(np.isneginf(threshold).any()):
         return None
     index = places.reshape(-1, K) - m * np.arange(rows.shape[0])[:, None]
+    if (index[:, 0] < 0).any() or (index[:, -1] >= m).any():  # NaN: too few here, ties elsewhere
+        return None
     return torch.from_numpy(index).view(*scores.shape[:-1], K)
 
 

@@ -292,8 +292,8 @@ APART void top_block(const Visible *s, int b, int h, int i0, const float *xt, co
   int rows = s->N - i0 < VL ? s->N - i0 : VL;
   int n = top_products(s, i0, rows, xt, y, w, t);
   const float *rank = top_ranks(s, b, h, i0, rows, n, bounded, t);
-  vf edge = set(-INFINITY);
-  if (k < n && k <= SORTED) edge = kth_sorted(rank, n, k);
+  vf edge = set(k ? -INFINITY : INFINITY);
+  if (k && k < n && k <= SORTED) edge = kth_sorted(rank, n, k);
   transpose(n, VL, rank, VL, t->row, n);
   if (k < n && k > SORTED)
     for (int r = 0; r < rows; r++) {
