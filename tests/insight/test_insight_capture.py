@@ -67,6 +67,15 @@ def test_watching_changes_nothing_and_what_is_seen_makes_the_output(make):
     assert torch.equal(again, want), "something was not put back"
 
 
+def test_a_retrofitted_model_without_its_rules_is_seen_too():
+    model, before = swarm(), capture(llama(), input_ids=ids())[1]
+    with muted(model, "align", "sep", "coh"):
+        _, layers = capture(model, input_ids=ids())
+    assert len(layers) == LAYERS
+    for layer, plain in zip(layers, before, strict=True):
+        torch.testing.assert_close(layer.parts.weights, plain.parts.weights)
+
+
 def test_the_geometry_is_the_rules_own():
     model = ours()
     _, layers = capture(model, input_ids=ids())

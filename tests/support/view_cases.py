@@ -34,6 +34,13 @@ def model(**fields):
     return AscenderForCausalLM(AscenderConfig(**{**few, **fields})).eval()
 
 
+def flock_model(**options):
+    """The same in flock scope, the affinity term on: two far keys, a window and a global token."""
+    few = {"omega": 0.7, "k": 2, "d_z": 5, "d_a": 3}
+    near = {"scope": "flock", "far": 2, "window": 1, "n_global": 1}
+    return model(attention_options={**few, **near, **options})
+
+
 def with_temperatures(made):
     """The same model, another τ_score in every head."""
     with torch.no_grad():
@@ -81,12 +88,14 @@ class Reader:
                 out[i, j] = int.from_bytes(digits, "little", signed=True) * scale[i]
         return out
 
-    def head(self, layer, h, of=0):
+    def head(self, layer, h, of=0, dense=False):
         """Every term, total and weights of a head, recomputed."""
         head = self.data["models"][of]["layers"][layer]["heads"][h]
+        head = head["dense"] if dense else head
         N = len(self.data["models"][of]["tokens"])
         V = self._seen(head["mask"], N)
-        found = {t: self._term(head, t, V, N) for t in ("base", "align", "sep", "coh", "other")}
+        terms = [t for t in ("base", "align", "sep", "coh", "aff", "other") if t in head]
+        found = {t: self._term(head, t, V, N) for t in terms}
         found["total"] = sum(found.values()) / head["tau"]
         if "weights" in head:
             found["weights"] = self.array(head["weights"]["matrix"])

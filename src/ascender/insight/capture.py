@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -47,6 +47,7 @@ class Geometry:
     h       semantic projections, of length 1      u   headings, in the space of the keys
     near    whether j ∈ N_k(i)                     keys   k̃: without rotation, of length 1
     gates   γ of alignment, η of separation, γ of cohesion        rho   the crowd ρ_i
+    affinity   x, y with g_ij = x_i · y_j, without what the distance adds
     """
 
     z: Float[Tensor, "B Z M z"]
@@ -57,6 +58,7 @@ class Geometry:
     gates: dict[str, Float[Tensor, "B #H N 1"]]
     rho: Float[Tensor, "B #H N 1"]
     keys: Float[Tensor, "B H M d"]
+    affinity: tuple[Float[Tensor, "B A N a"], Float[Tensor, "B A M a"]] | None = None
 
     @property
     def away(self) -> Float[Tensor, "B #H N"]:
@@ -69,7 +71,8 @@ class Geometry:
 class Layer:
     """One attention in one pass. base = q·k/√d; as many heads of keys and values as of queries.
     tau is τ_score, by which the sum of the terms is divided. `geometry` is None where there are no
-    rules."""
+    rules. In flock scope `visible` is the flock F(i) and `all_visible` V(i), else None; `dense` is
+    the same layer, given the same input, over V(i), where it was asked for."""
 
     name: str
     parts: Parts
@@ -79,21 +82,31 @@ class Layer:
     visible: Bool[Tensor, "B H N M"]
     tau: Float[Tensor, "H"]
     geometry: Geometry | None = None
+    all_visible: Bool[Tensor, "B H N M"] | None = None
+    dense: Layer | None = None
+
+    @property
+    def missed(self) -> Float[Tensor, "B H N"] | None:
+        """1 − Σ_{j∈F(i)} A_ij with A the weights of dense attention; a row without keys: 0."""
+        if self.dense is None:
+            return None
+        return self.dense.parts.weights.double().masked_fill(self.visible, 0).sum(-1)
 
 
 @contextmanager
-def watching(model: nn.Module) -> Iterator[list[Layer]]:
-    """The layers' attentions, appended during the pass; the model is restored at the end."""
+def watching(model: nn.Module, with_dense: bool = False) -> Iterator[list[Layer]]:
+    """The layers' attentions, appended during the pass; the model is restored at the end.
+    with_dense: layers of flock scope also have `dense`."""
     layers: list[Layer] = []
     with ExitStack() as stack:
         ours = [(name, m) for name, m in model.named_modules() if isinstance(m, Attention)]
         for name, attention in ours:
-            parts = _slot_parts(name, attention, layers)
+            parts = _slot_parts(name, attention, layers, with_dense)
             stack.enter_context(_replaced(attention, "parts", parts))
             attend = partial(_first_of, parts)
             stack.enter_context(_replaced(attention, "attend_heads", attend))
         if not ours:
-            _others(model, layers, stack)
+            _others(model, layers, stack, with_dense)
         yield layers
 
 
@@ -162,11 +175,15 @@ def _first_of(parts: Callable[[Call], tuple[Tensor, Parts]], call: Call) -> Tens
 
 
 def _slot_parts(
-    name: str, attention: Attention, layers: list[Layer]
+    name: str, attention: Attention, layers: list[Layer], with_dense: bool
 ) -> Callable[[Call], tuple[Tensor, Parts]]:
     def parts(call: Call) -> tuple[Tensor, Parts]:
         if isinstance(attention, AscenderAttention):
-            out, layer = _flocking(name, attention.flock(call))
+            over_all = None
+            if with_dense and attention.flock_only:  # a normaliser may count the keys
+                with _replaced(attention, "visible_phase", True):
+                    over_all = attention.flock(call)
+            out, layer = _flocking(name, attention.flock(call), over_all)
         else:
             out, terms = type(attention).parts(attention, call)
             k, v = (repeat_kv(t, call.q.shape[1]) for t in (call.k, call.v))
@@ -187,8 +204,10 @@ def _layer(
     return Layer(name, parts, q, k, v, visible, tau.expand(q.shape[1]), geometry)
 
 
-def _flocking(name: str, flock: Flock) -> tuple[Tensor, Layer]:
-    """The definition, and all that is known on the way."""
+def _flocking(name: str, flock: Flock, over_all: Flock | None = None) -> tuple[Tensor, Layer]:
+    """The definition, and all that is known on the way. over_all: the same call in visible scope,
+    where it is to be shown too."""
+    V = flock.vis.visible if flock.scope is not None else None
     flock = flock.repeat_kv().narrowed()
     out, parts, stats = dense(flock, stats=True)
     assert stats is not None
@@ -200,11 +219,16 @@ def _flocking(name: str, flock: Flock) -> tuple[Tensor, Layer]:
         z=flock.z[1], c=c, h=flock.h_unit[1], u=u,
         near=as_mask(flock.members, flock.vis.M), rho=rho, keys=flock.key_unit,
         gates={rule: getattr(stats, f"gate_{rule}") for rule in RULES},
+        affinity=flock.affinity_factors if flock.affinity_term else None,
     )  # fmt: skip
-    return out, _layer(name, parts, flock.q, flock.k, flock.v, flock.vis.visible, geometry)
+    layer = _layer(name, parts, flock.q, flock.k, flock.v, flock.vis.visible, geometry)
+    return out, replace(
+        layer, all_visible=None if V is None else V.expand_as(parts.weights),
+        dense=None if over_all is None else _flocking(name, over_all)[1],
+    )  # fmt: skip
 
 
-def _others(model: nn.Module, layers: list[Layer], stack: ExitStack) -> None:
+def _others(model: nn.Module, layers: list[Layer], stack: ExitStack, with_dense: bool) -> None:
     """Watch a model that is not ours: its swarms where it has them, else its plain attention."""
     modules = self_attentions(model)
     if not modules:
@@ -213,7 +237,11 @@ def _others(model: nn.Module, layers: list[Layer], stack: ExitStack) -> None:
     for name, module in modules.items():
         swarm = getattr(module, "swarm", None)
         if isinstance(swarm, RuleAdapter):
-            stack.enter_context(_replaced(swarm, "attend_heads", _swarming(name, layers)))
+            stack.enter_context(
+                _replaced(swarm, "attend_heads", _swarming(name, layers, with_dense))
+            )
+            plain = _Plain(name, layers).attend  # where no rule is on
+            stack.enter_context(_replaced(swarm, "_plain", plain))
         else:
             stack.enter_context(_replaced(module, "swarm", _Plain(name, layers)))
     if record(model) is None:
@@ -222,9 +250,12 @@ def _others(model: nn.Module, layers: list[Layer], stack: ExitStack) -> None:
             stack.enter_context(_replaced(config, "_attn_implementation_internal", NAME))
 
 
-def _swarming(name: str, layers: list[Layer]) -> Callable[..., tuple[Tensor, Tensor]]:
-    def attend_heads(flock: Flock, weights: bool) -> tuple[Tensor, Tensor]:
-        out, layer = _flocking(name, flock)
+def _swarming(
+    name: str, layers: list[Layer], with_dense: bool
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    def attend_heads(flock: Flock, weights: bool, wanted: object) -> tuple[Tensor, Tensor]:
+        over_all = replace(flock, scope=None) if with_dense and flock.scope is not None else None
+        out, layer = _flocking(name, flock, over_all)
         layers.append(layer)
         return out.transpose(1, 2), layer.parts.weights
 

@@ -24,12 +24,15 @@ KEPT = 3_000_000  # weights of muted passes that are written out; of more, only 
 
 
 @torch.no_grad()
-def passing(model: nn.Module, inputs: dict[str, Any], take: Callable[[Layer], None]) -> Any:
+def passing(
+    model: nn.Module, inputs: dict[str, Any], take: Callable[[Layer], None],
+    with_dense: bool = False,
+) -> Any:  # fmt: skip
     """The output of one pass; every layer is handed on as soon as it is known, so that only one
-    is in memory."""
+    is in memory. with_dense: a layer of flock scope with what dense attention would be."""
     was = model.training
     model.eval()
-    with watching(model) as layers:
+    with watching(model, with_dense) as layers:
 
         def drain(*_: Any) -> None:
             while layers:
@@ -58,7 +61,7 @@ def collect_page_data(
     kind = getattr(model, "config", None)
     first = _Layers(N, pooling, blobs, bool(getattr(kind, "is_encoder_decoder", False)))
     say(f"{name}: {N} tokens")
-    runs = {"as_is": logits_of(passing(model, inputs, first.take), pooling.lasts)}
+    runs = {"as_is": logits_of(passing(model, inputs, first.take, True), pooling.lasts)}
     if not first.layers:
         raise ValueError(f"{name} has no self-attention over the {N} tokens; expected at least one")
     mutes: dict[str, Any] = {}

@@ -1,12 +1,14 @@
 """From a captured attention to what the page recomputes it from.
 
-    base_ij = L_i · R_j                          separation_ij = g_i, and x_ij for j ∈ N_k(i)
+    base_ij, affinity_ij = L_i · R_j             separation_ij = g_i, and x_ij for j ∈ N_k(i)
     alignment_ij = f_i (k̃_j · u_i) + g_i         cohesion_ij   = −f_i ‖z_j − c_i‖² + g_i
     total = Σ / τ                                weights       = softmax over V(i)
 
 f and g are what standardising, gating and ω, λ come to in a row. Rows and columns instead of
 matrices: 512 tokens take some kB a head. A term that is not of its form (a normaliser, Shaw's
-positions, pooled blocks) is written as a matrix, affinity always; without it there is no entry.
+positions, an affinity that depends on the distance, pooled blocks) is written as a matrix; without
+the affinity term it has no entry. A head of flock scope also has `dense`, the same head attending
+to everything visible, and `missed`, by row the weight that dense attention has outside the flock.
 Law: what the page shows equals Parts to CLOSE.
 """
 
@@ -34,10 +36,20 @@ def numbers(t: Tensor) -> np.ndarray:
     return t.detach().double().cpu().numpy()
 
 
+def _of_head(t: Tensor, h: int) -> np.ndarray:
+    """The first example of a head; heads may share one."""
+    return numbers(t[0, min(h, t.shape[1] - 1)])
+
+
 def layer_data(layer: Layer, pooling: Pooling, blobs: Blobs) -> dict[str, Any]:
     """One layer of the page."""
-    H = layer.parts.weights.shape[1]
-    return {"name": layer.name, "heads": [_head(layer, h, pooling, blobs) for h in range(H)]}
+    heads = [_head(layer, h, pooling, blobs) for h in range(layer.parts.weights.shape[1])]
+    if layer.dense is not None and layer.missed is not None:
+        for h, head in enumerate(heads):
+            missed = pooling.rows(numbers(layer.missed[0, h])[:, None])[:, 0]
+            head["dense"] = _head(layer.dense, h, pooling, blobs)
+            head["missed"] = blobs.put(missed, "f4")
+    return {"name": layer.name, "heads": heads}
 
 
 def _head(layer: Layer, h: int, pooling: Pooling, blobs: Blobs) -> dict[str, Any]:
@@ -68,13 +80,9 @@ def _surroundings(
     """N_k, the gates, ρ and ‖z − c‖ of every row."""
     if geometry is None:
         return {}
-
-    def of_head(t: Tensor) -> np.ndarray:
-        return numbers(t[0, min(h, t.shape[1] - 1)])
-
-    near = of_head(geometry.near) > 0
-    row: dict[str, np.ndarray] = {f"gate_{r}": of_head(geometry.gates[r])[:, 0] for r in RULES}
-    row |= {"rho": of_head(geometry.rho)[:, 0], "away": of_head(geometry.away)}
+    near = _of_head(geometry.near, h) > 0
+    row: dict[str, np.ndarray] = {f"gate_{r}": _of_head(geometry.gates[r], h)[:, 0] for r in RULES}
+    row |= {"rho": _of_head(geometry.rho, h)[:, 0], "away": _of_head(geometry.away, h)}
     data = {name: blobs.put(pooling.rows(x[:, None])[:, 0], "f4") for name, x in row.items()}
     return {**data, "near": blobs.put(_lists(pooling.any(near)), "u2")}
 
@@ -90,12 +98,15 @@ def _terms(
     ways["other"].append(lambda: _by_place(parts["other"], V, blobs))
     g = layer.geometry
     if g is not None:
-        z, c = (numbers(t[0, min(h, t.shape[1] - 1)]) for t in (g.z, g.c))
+        z, c = (_of_head(t, h) for t in (g.z, g.c))
         of_h = g.near[0, min(h, g.near.shape[1] - 1)].cpu().numpy()
         keys = numbers(g.keys[0, h])
         ways["align"].append(lambda: _heading(parts["align"], keys, k, of_h, V, blobs))
         ways["sep"].append(lambda: _apart(parts["sep"], of_h, V, blobs))
         ways["coh"].append(lambda: _centred(parts["coh"], z, c, V, blobs))
+        if "aff" in parts and g.affinity is not None:
+            x, y = (_of_head(t, h) for t in g.affinity)
+            ways["aff"].append(lambda: _product(parts["aff"], x, y, V, blobs))
     return {n: _first(parts[n], V, ways[n], blobs) for n in parts if n != "total"}
 
 
