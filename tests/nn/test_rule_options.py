@@ -32,7 +32,7 @@ def test_every_module_shows_the_options_with_its_defaults(kind):
 
 def test_options_of_variants_and_retrofits_are_these():
     assert set(OPTIONS) < set(options_of(AscenderAttention))
-    assert set(DEFAULTS) == {*OPTIONS, "backend"}
+    assert set(DEFAULTS) == {*OPTIONS, "backend", "window", "n_global"}
 
 
 def test_parameters_keep_their_names():

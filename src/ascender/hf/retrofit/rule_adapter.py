@@ -149,8 +149,9 @@ class RuleAdapter(nn.Module, RuleParameters, Source):
 
     @property
     def ruled(self) -> bool:
-        """Whether a rule is on."""
-        return any(getattr(self, f"lam_{rule}") != 0 for rule in RULES)
+        """Whether the rules are computed; in visible scope always, also while a schedule has them
+        at λ = 0, so that a training step has gradients."""
+        return self.scope == "visible" or any(getattr(self, f"lam_{rule}") for rule in RULES)
 
     @property
     def has_index(self) -> bool:  # type: ignore[override]
