@@ -222,11 +222,14 @@ static float *top_ranks(const Visible *s, int b, int h, int i0, int rows, int n,
   const unsigned char *mask = s->mask ? s->mask + b * s->mask_b + h * s->mask_h : NULL;
   vi p, row = LANE < seti(rows);
   for (int r = 0; r < VL; r++) p[r] = s->p[i0 + (r < rows ? r : 0)];
-  if (!mask && s->window < 0 && !s->causal && s->beyond < 0 && !t->bias) { /* only itself, and keys past the end */
-    for (int r = 0; r < rows && !s->cross; r++) {
-      int own = own_key(s, i0 + r);
-      if (own >= 0) t->raw[(long)own * VL + r] = -INFINITY;
+  if (!mask && s->window < 0 && !s->causal && !t->bias) { /* itself or the keys near it, the end */
+    for (int r = 0; r < rows; r++) {
+      int at = s->p[i0 + r], wide = s->beyond < 0 ? 0 : s->beyond;
+      int end = s->cross && s->beyond < 0 ? 0 : upto(s, at + wide);
+      for (int m = end - 1; m >= 0 && s->j[m] >= at - wide; m--) t->raw[(long)m * VL + r] = -INFINITY;
     }
+    int first = s->beyond < 0 ? 0 : upto(s, s->n_global - 1);
+    for (int m = 0; m < first * VL; m++) t->raw[m] = -INFINITY;
     for (int m = s->M * VL; m < n * VL; m++) t->raw[m] = -INFINITY;
     return t->raw;
   }
@@ -283,6 +286,46 @@ static int places(const float *x, int n, float edge, int *to) {
   }
   return found;
 }
+/* In long rows most keys are far below the k-th largest. The k-th largest of the maxima of GROUPS
+   groups is no larger than it (k groups have a key that large), and costs one pass. */
+#define GROUPS 256
+APART vf group_bound(const float *rank, int n, int k) {
+  float top[GROUPS * VL] ALIGNED;
+  memcpy(top, rank, sizeof top);
+  for (int m = GROUPS; m < n; m += GROUPS) {
+    int some = n - m < GROUPS ? n - m : GROUPS;
+    for (int g = 0; g < some * VL; g += VL) S(top + g) = vmax(L(top + g), L(rank + m * (long)VL + g));
+  }
+  return kth_sorted(top, GROUPS, k);
+}
+/* the places of the numbers >= bound of each column, in to (VL, n); n is a multiple of 16 */
+APART void top_candidates(const float *rank, int n, vf bound, int *to, int *count) {
+  bound = vmax(bound, set(-3.4e38f));
+  memset(count, 0, VL * sizeof *count);
+  for (int m = 0; m < n; m += 4) {
+    const float *x = rank + (long)m * VL;
+    vi hit[4];
+    UNROLL for (int i = 0; i < 4; i++) hit[i] = L(x + i * VL) >= bound;
+    if (!bits(hit[0] | hit[1] | hit[2] | hit[3])) continue;
+    for (int i = 0; i < 4; i++)
+      for (unsigned found = bits(hit[i]); found; found &= found - 1) {
+        int r = __builtin_ctz(found);
+        to[(long)r * n + count[r]++] = m + i;
+      }
+  }
+}
+/* the k of some places whose numbers (VL apart) are largest, of equal ones the earliest */
+static int without_ties(const float *rank, int *hit, int found, int k, float *x) {
+  for (int m = 0; m < found; m++) x[m] = rank[(long)hit[m] * VL];
+  float edge = kth_of(x, found, k);
+  int above = 0, at = 0;
+  for (int m = 0; m < found; m++) above += rank[(long)hit[m] * VL] > edge;
+  for (int m = 0, room = k - above; m < found; m++) {
+    float y = rank[(long)hit[m] * VL];
+    if (y > edge || (y == edge && room-- > 0)) hit[at++] = hit[m];
+  }
+  return at;
+}
 /* For the VL queries from i0 on: the k members of P(i) with the largest x_i.y_j, of those equal at
    the edge the earliest. xt: the queries as (w, VL); y: keys (M, w), with 15 more rows that may be
    read. idx, val: (VL, K), idx padded with -1; val: the product (may be NULL). bounded: no product
@@ -292,26 +335,25 @@ APART void top_block(const Visible *s, int b, int h, int i0, const float *xt, co
   int rows = s->N - i0 < VL ? s->N - i0 : VL;
   int n = top_products(s, i0, rows, xt, y, w, t);
   const float *rank = top_ranks(s, b, h, i0, rows, n, bounded, t);
+  int sift = k && k <= SORTED && n >= 4 * GROUPS;
   vf edge = set(k ? -INFINITY : INFINITY);
-  if (k && k < n && k <= SORTED) edge = kth_sorted(rank, n, k);
-  transpose(n, VL, rank, VL, t->row, n);
-  if (k < n && k > SORTED)
-    for (int r = 0; r < rows; r++) {
-      memcpy(t->rank, t->row + (long)r * n, n * 4);
-      edge[r] = kth_of(t->rank, n, k);
-    }
+  if (sift) top_candidates(rank, n, group_bound(rank, n, k), (int *)t->row, count);
+  else {
+    if (k && k < n && k <= SORTED) edge = kth_sorted(rank, n, k);
+    transpose(n, VL, rank, VL, t->row, n);
+    if (k < n && k > SORTED)
+      for (int r = 0; r < rows; r++) {
+        memcpy(t->hit, t->row + (long)r * n, n * 4);
+        edge[r] = kth_of((float *)t->hit, n, k);
+      }
+  }
   for (int r = 0; r < VL; r++) {
-    const float *row = t->row + (long)r * n;
-    int found = places(row, n, edge[r], t->hit);
-    if (found > k) { /* a tie at the edge */
-      int above = 0, at = 0;
-      for (int m = 0; m < found; m++) above += row[t->hit[m]] > edge[r];
-      for (int m = 0, room = k - above; m < found; m++)
-        if (row[t->hit[m]] > edge[r] || room-- > 0) t->hit[at++] = t->hit[m];
-      found = k;
-    }
-    for (int m = 0; m < found; m++) idx[r * K + m] = t->key[t->hit[m]];
-    if (val) for (int m = 0; m < found; m++) val[r * K + m] = t->raw[(long)t->hit[m] * VL + r];
+    float *row = t->row + (long)r * n; /* once sifted, the places; else the numbers */
+    int *hit = sift ? (int *)row : t->hit;
+    int found = sift ? count[r] : places(row, n, edge[r], hit);
+    if (found > k) found = without_ties(rank + r, hit, found, k, sift ? (float *)t->hit : row);
+    for (int m = 0; m < found; m++) idx[r * K + m] = t->key[hit[m]];
+    if (val) for (int m = 0; m < found; m++) val[r * K + m] = t->raw[(long)hit[m] * VL + r];
     for (int m = found; m < K; m++) idx[r * K + m] = -1;
     if (val) for (int m = found; m < K; m++) val[r * K + m] = 0;
     count[r] = found;
