@@ -134,7 +134,8 @@ def functions() -> c.CDLL:
     if library is None:
         raise RuntimeError(f"no compiled kernels: {kernels().reason}")
     library.asc_saved.argtypes, library.asc_saved.restype = [c.c_void_p], c.c_long
-    library.asc_top_tasks.argtypes = [c.c_void_p]
+    for count in (library.asc_top_tasks, library.asc_list_tasks):
+        count.argtypes = [c.c_void_p]
     names = ("forward", "backward", "token", "top", "list_forward", "list_backward")
     for f in (getattr(library, f"asc_{name}") for name in names):
         f.argtypes, f.restype = [c.c_void_p, c.c_int, c.c_int], c.c_int

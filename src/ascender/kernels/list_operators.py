@@ -17,7 +17,7 @@ FLAGS = ("tied", "term", "standardise", "local", "align", "sep", "coh", "causal"
 
 
 class ListArgs(c.Structure):
-    """Arguments of asc_list_forward and asc_list_backward."""
+    """Arguments of asc_list_tasks, asc_list_forward and asc_list_backward."""
 
     _fields_ = [
         *((name, c.c_int) for name in ("B", "H", "G", "N", "M", "L", "d", "e", "dz", "da", *FLAGS)),
@@ -43,7 +43,8 @@ class _Lists(torch.autograd.Function):
         out = q.new_empty(*q.shape[:3], v.shape[-1])
         args, kept = _arguments(rest, tensors)
         args.out = View.of(out)
-        run(functions().asc_list_forward, args, args.B * args.G)
+        tasks = functions().asc_list_tasks(c.addressof(args))
+        run(functions().asc_list_forward, args, tasks)
         ctx.rest = rest
         ctx.save_for_backward(*tensors)
         del kept

@@ -1,8 +1,9 @@
 /* Attention over index lists (flock scope), float32, forward and backward.
 
    A query meets the keys of its list only, so a row is short: everything of it is kept in small
-   arrays of n numbers, one a listed key, and backward makes it again from the inputs. One task is
-   one sequence and one head of the keys, with the query heads that share it: gradients of keys are
+   arrays of n numbers, one a listed key, and backward makes it again from the inputs. Forward, one
+   task is some queries with all their heads, which find their neighbours once where they share
+   them; backward, one head of the keys with the query heads that share it: gradients of keys are
    added without locks.
 
      base = q.k/sqrt(d)     ra = k~.u      phi = ws max(0, cos - delta)     rc = -|z_j - c|^2/tau
@@ -163,8 +164,8 @@ static void row_room(const ListArgs *a, ListRow *r, Scratch *s) {
   if (a->dz > w) w = a->dz;
   if (a->da > w) w = a->da;
   w = round_up(w, 16) + 16;
-  r->key = take(s, n), r->far = take(s, n), r->near = take(s, n), r->some = take(s, n);
-  float **arrays[] = {&r->base, &r->dot, &r->g, &r->cos, &r->rank, &r->d2, &r->ws, &r->wc, &r->phi,
+  r->some = take(s, n);
+  float **arrays[] = {&r->base, &r->dot, &r->rank, &r->d2, &r->ws, &r->wc, &r->phi,
                       &r->ra, &r->rc, &r->xa, &r->xs, &r->xc, &r->S, &r->A, &r->G, &r->dx, &r->dd2,
                       &r->dcos, &r->de, &r->tmp};
   for (unsigned m = 0; m < sizeof arrays / sizeof *arrays; m++) {
@@ -173,9 +174,20 @@ static void row_room(const ListArgs *a, ListRow *r, Scratch *s) {
   }
   r->s = take(s, w), r->u = take(s, w), r->c = take(s, w), r->du = take(s, w), r->dc = take(s, w);
 }
-static size_t row_size(const ListArgs *a) {
+/* rows [1, many) have the room of the first, besides what heads may share */
+static void rows_room(const ListArgs *a, ListRow *r, int many, Scratch *s) {
+  int n = round_up(a->L, 16) + 16;
+  row_room(a, r, s);
+  for (int i = 0; i < many; i++) {
+    if (i) r[i] = r[0];
+    r[i].key = take(s, n), r[i].far = take(s, n), r[i].near = take(s, n);
+    r[i].g = take(s, n), r[i].cos = take(s, n);
+    memset(r[i].g, 0, n * 4), memset(r[i].cos, 0, n * 4);
+  }
+}
+static size_t rows_size(const ListArgs *a, int many) {
   size_t n = round_up(a->L, 16) + 32, w = a->d + a->e + a->dz + a->da + 64;
-  return 4 * (27 * n + 5 * w + 1024);
+  return 4 * ((22 + 5 * many) * n + 5 * w + 1024);
 }
 /* N_k(i): the k listed keys besides itself that rank highest, of equal ones the earliest */
 static void nearest_of(const ListArgs *a, ListRow *r, int h) {
@@ -216,12 +228,11 @@ static void nearest_of(const ListArgs *a, ListRow *r, int h) {
   for (int t = 0, room = k - above; t < n; t++)
     r->near[t] = -(r->rank[t] > edge || (r->rank[t] == edge && room-- > 0));
 }
-/* the keys of a row: their places, distances, given neighbours and `other` (in tmp) */
+/* the keys of a row: their places, distances, given neighbours */
 static void row_keys(const ListArgs *a, ListRow *r, int b, int h, int i) {
   const int64_t *list = a->list + b * a->list_b + h * a->list_h + i * a->list_n;
   const unsigned char *near =
       a->near ? a->near + b * a->near_b + h * a->near_h + i * a->near_n : NULL;
-  const float *other = a->other.p ? a->other.p + b * a->other.b + h * a->other.h + i * a->other.n : NULL;
   int n = 0;
   r->own = -1, r->count = 0;
   for (int t = 0; t < a->L; t++) {
@@ -230,11 +241,22 @@ static void row_keys(const ListArgs *a, ListRow *r, int b, int h, int i) {
     r->far[n] = a->cross ? 1 : a->p[i] - a->j[list[t]];
     if (!a->cross && r->far[n] == 0) r->own = n;
     r->near[n] = near ? -near[t] : 0;
-    r->count -= r->near[n];
-    r->tmp[n++] = other ? other[t] : 0;
+    r->count -= r->near[n++];
   }
   r->n = n;
-  for (int t = n; t < round_up(n, VL); t++) r->key[t] = r->key[0], r->far[t] = r->near[t] = r->tmp[t] = 0;
+  for (int t = n; t < round_up(n, VL); t++) r->key[t] = r->key[0], r->far[t] = r->near[t] = 0;
+}
+/* S = the base score and `other` */
+static void row_scores(const ListArgs *a, ListRow *r, int b, int h, int i, int kv) {
+  const float *q = a->q.p + b * a->q.b + h * a->q.h + i * a->q.n;
+  dots(r, q, a->k.p + b * a->k.b + kv * a->k.h, a->k.n, a->d, r->base);
+  float scale = 1 / sqrtf(a->d);
+  EACH(t, r->n) S(r->S + t) = L(r->base + t) * scale;
+  if (!a->other.p) return;
+  const int64_t *list = a->list + b * a->list_b + h * a->list_h + i * a->list_n;
+  const float *other = a->other.p + b * a->other.b + h * a->other.h + i * a->other.n;
+  for (int t = 0, m = 0; t < a->L; t++)
+    if (list[t] >= 0) r->S[m++] += other[t];
 }
 static void row_affinity(const ListArgs *a, ListRow *r, int b, int h, int i, const float *ihk) {
   const float *hq = a->hq.p + b * a->hq.b + h * a->hq.h + i * a->hq.n;
@@ -319,22 +341,26 @@ static void row_cohesion(const ListArgs *a, ListRow *r, const float *zk, const f
   r->fc = w[OC] * r->gamma_c;
   add(r->fc, r->xc, r->S, n);
 }
-/* everything of a row up to its weights; 0 where the list is empty */
-static int row_forward(const ListArgs *a, ListRow *r, int b, int h, int i, const float *inv,
-                       const float *ihk) {
-  const float *w = a->numbers + h * LIST_NUMBERS;
-  row_keys(a, r, b, h, i);
-  int n = r->n, kv = h / (a->H / a->G);
-  if (!n) return 0;
-  const float *q = a->q.p + b * a->q.b + h * a->q.h + i * a->q.n;
-  const float *k = a->k.p + b * a->k.b + kv * a->k.h;
-  const float *zk = a->zk.p + b * a->zk.b + h * a->zk.h;
-  dots(r, q, k, a->k.n, a->d, r->base);
-  float scale = 1 / sqrtf(a->d);
-  EACH(t, n) S(r->S + t) = L(r->base + t) * scale + L(r->tmp + t);
+/* what the heads of a row may share, by stride 0: its list, affinities and neighbours */
+static int heads_share(const ListArgs *a) {
+  for (int h = 1; h < a->H; h++)
+    if (a->sizes[h] != a->sizes[0]) return 0;
+  return !a->list_h && !a->hq.h && !a->hk.h && !(a->near && a->near_h);
+}
+static void row_neighbours(const ListArgs *a, ListRow *r, int b, int h, int i, const float *ihk) {
   int ranks = !a->near && (a->align || a->sep || (a->local && a->coh));
+  row_keys(a, r, b, h, i);
+  if (!r->n) return;
   if (a->term || a->sep || ranks) row_affinity(a, r, b, h, i, ihk);
   if (ranks) nearest_of(a, r, h);
+}
+/* everything else of a row up to its weights */
+static void row_weights(const ListArgs *a, ListRow *r, int b, int h, int i, const float *inv) {
+  const float *w = a->numbers + h * LIST_NUMBERS;
+  int n = r->n, kv = h / (a->H / a->G);
+  const float *k = a->k.p + b * a->k.b + kv * a->k.h;
+  const float *zk = a->zk.p + b * a->zk.b + h * a->zk.h;
+  row_scores(a, r, b, h, i, kv);
   if (a->term) add(w[OAFF], r->g, r->S, n);
   if (a->align && a->unit.p)
     row_alignment(a, r, a->unit.p + b * a->unit.b + kv * a->unit.h, a->unit.n, w, inv);
@@ -357,7 +383,6 @@ static int row_forward(const ListArgs *a, ListRow *r, int b, int h, int i, const
   EACH(t, n) mass += L(r->A + t);
   float each = 1 / sum(mass);
   EACH(t, n) S(r->A + t) = L(r->A + t) * each;
-  return n;
 }
 /* 1/|x_j| of the keys */
 static void inverse_lengths(const float *x, long stride, int M, int w, float *to) {
@@ -370,24 +395,36 @@ static void key_lengths(const ListArgs *a, int b, int kv, float *inv) {
   if (a->unit.p) for (int m = 0; m < a->M; m++) inv[m] = 1;
   else if (a->align) inverse_lengths(a->k.p + b * a->k.b + kv * a->k.h, a->k.n, a->M, a->d, inv);
 }
+static void affinity_lengths(const ListArgs *a, int b, int h, float *ihk) {
+  inverse_lengths(a->hk.p + b * a->hk.b + h * a->hk.h, a->hk.n, a->M, a->da, ihk);
+}
+#define SHARING 32 /* rows whose neighbours are kept while the heads take turns */
+/* queries of one task, all heads: so many that the lengths of the keys cost little beside them */
+static int task_rows(const ListArgs *a) { return a->N < 16 * 64 ? 64 : (a->N + 15) / 16; }
+int asc_list_tasks(const ListArgs *a) { return a->B * ((a->N + task_rows(a) - 1) / task_rows(a)); }
 static int list_forward_task(const ListArgs *a, int task) {
-  int b = task / a->G, kv = task % a->G, share = a->H / a->G;
-  Scratch c = scratch(row_size(a) + 8 * (a->M + 64));
+  int rows = task_rows(a), chunks = (a->N + rows - 1) / rows, b = task / chunks;
+  int first = task % chunks * rows, end = first + rows < a->N ? first + rows : a->N;
+  int shared = heads_share(a);
+  size_t M = round_up(a->M, 16);
+  Scratch c = scratch(rows_size(a, SHARING) + 4 * (M * (a->G + a->H) + 64));
   if (!c.at) return 0;
-  ListRow r;
-  float *inv = take(&c, a->M), *ihk = take(&c, a->M);
-  row_room(a, &r, &c);
-  key_lengths(a, b, kv, inv);
-  for (int h = kv * share; h < (kv + 1) * share; h++) {
-    const float *v = a->v.p + b * a->v.b + kv * a->v.h;
-    if (h == kv * share || a->hk.h)
-      inverse_lengths(a->hk.p + b * a->hk.b + h * a->hk.h, a->hk.n, a->M, a->da, ihk);
-    for (int i = 0; i < a->N; i++) {
-      float *out = a->out.p + b * a->out.b + h * a->out.h + i * a->out.n;
-      int n = row_forward(a, &r, b, h, i, inv, ihk);
-      mix_keys(n, r.key, r.A, v, a->v.n, a->e, out);
+  ListRow r[SHARING];
+  float *inv = take(&c, M * a->G), *ihk = take(&c, M * a->H);
+  rows_room(a, r, SHARING, &c);
+  for (int kv = 0; kv < a->G; kv++) key_lengths(a, b, kv, inv + kv * M);
+  for (int h = 0; h < (a->hk.h ? a->H : 1); h++) affinity_lengths(a, b, h, ihk + h * M);
+  for (int i0 = first; i0 < end; i0 += SHARING)
+    for (int h = 0; h < a->H; h++) {
+      int kv = h / (a->H / a->G), some = end - i0 < SHARING ? end - i0 : SHARING;
+      const float *v = a->v.p + b * a->v.b + kv * a->v.h;
+      float *out = a->out.p + b * a->out.b + h * a->out.h + i0 * a->out.n;
+      for (int i = 0; i < some; i++) {
+        if (!h || !shared) row_neighbours(a, r + i, b, h, i0 + i, ihk + (a->hk.h ? h * M : 0));
+        if (r[i].n) row_weights(a, r + i, b, h, i0 + i, inv + kv * M);
+        mix_keys(r[i].n, r[i].key, r[i].A, v, a->v.n, a->e, out + i * a->out.n);
+      }
     }
-  }
   return 1;
 }
 /* the gradient of cos and g: of h */
@@ -559,17 +596,20 @@ static void row_backward(const ListArgs *a, ListRow *r, int b, int h, int i, con
 }
 static int list_backward_task(const ListArgs *a, int task) {
   int b = task / a->G, kv = task % a->G, share = a->H / a->G;
-  Scratch c = scratch(row_size(a) + 8 * (a->M + 64));
+  Scratch c = scratch(rows_size(a, 1) + 8 * (a->M + 64));
   if (!c.at) return 0;
   ListRow r;
   float *inv = take(&c, a->M), *ihk = take(&c, a->M);
-  row_room(a, &r, &c);
+  rows_room(a, &r, 1, &c);
   key_lengths(a, b, kv, inv);
   for (int h = kv * share; h < (kv + 1) * share; h++) {
-    if (h == kv * share || a->hk.h)
-      inverse_lengths(a->hk.p + b * a->hk.b + h * a->hk.h, a->hk.n, a->M, a->da, ihk);
-    for (int i = 0; i < a->N; i++)
-      if (row_forward(a, &r, b, h, i, inv, ihk)) row_backward(a, &r, b, h, i, inv, ihk);
+    if (h == kv * share || a->hk.h) affinity_lengths(a, b, h, ihk);
+    for (int i = 0; i < a->N; i++) {
+      row_neighbours(a, &r, b, h, i, ihk);
+      if (!r.n) continue;
+      row_weights(a, &r, b, h, i, inv);
+      row_backward(a, &r, b, h, i, inv, ihk);
+    }
   }
   if (a->align && !a->unit.p) /* from k~ to k */
     for (int m = 0; m < a->M; m++) {
