@@ -1,12 +1,14 @@
 """Pretrained models in flock scope: perplexity by the number of far keys m, and tokens a second.
 
-    python experiments/retrofit_flock.py --model weights/stories15M --texts stories.jsonl
+    python experiments/retrofit_flock.py --model weights/stories15M --sample 300
+    python experiments/retrofit_flock.py --model weights/SmolLM2-135M --texts book.txt
     python experiments/retrofit_flock.py --model weights/stories15M --speed 256,1024,4096
     python experiments/retrofit_flock.py --table
 
-The texts (JSON lines with a "text", or one plain text) are cut into blocks of --length tokens: the
-last --test blocks are held out, the others train the index (300 steps of 8 blocks), once, at
-window 8 and one global token. Then the held-out text is scored with far keys chosen by
+The texts (JSON lines with a "text", or one plain text) are cut into blocks of --length tokens;
+--sample N has the model write N blocks itself instead (temperature 1, seed 0), each from its first
+token on. The last --test blocks are held out, the others train the index (300 steps of 8 blocks),
+once, at window 8 and one global token. Then the held-out text is scored with far keys chosen by
 
     dense     everything visible: the model itself
     oracle    the true attention weights, mean over heads (needs the dense scores: a bound)
@@ -71,6 +73,16 @@ def texts_of(path: Path) -> list[str]:
 
 
 @torch.no_grad()
+def sampled(model, blocks: int, length: int) -> torch.Tensor:
+    """Token ids that the model writes, (blocks, length)."""
+    torch.manual_seed(0)
+    start = torch.full((blocks, 1), model.config.bos_token_id)
+    options = {"max_new_tokens": length - 1, "do_sample": True, "top_k": 0, "eos_token_id": None}
+    parts = [model.generate(ids, **options, pad_token_id=0) for ids in start.split(64)]
+    return torch.cat(parts)
+
+
+@torch.no_grad()
 def nats(model, blocks) -> torch.Tensor:
     """Cross-entropy of each token but the first, (blocks, length − 1)."""
     found = []
@@ -123,15 +135,12 @@ def quality(folder: str, options: argparse.Namespace) -> None:
     key = {"kind": "perplexity", "model": name, "length": N, "steps": options.steps}
     done = {(r["how"], r["far"]) for r in read() if key.items() <= r.items()}
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    blocks = text_blocks(texts_of(options.texts), tokenizer, N)
+    saved = Path(f"{options.out}/{name}-{N}-{options.steps}")
+    saved.mkdir(parents=True, exist_ok=True)
+    blocks = once_made(saved / "blocks.pt", lambda: blocks_of(model, folder, options))
     learn, test = blocks[: -options.test], blocks[-options.test :]
     key |= {"test_blocks": len(test)}
-    saved = Path(f"{options.out}/{name}-{N}-{options.steps}")
-    if not (saved / "dense.pt").exists():
-        saved.mkdir(parents=True, exist_ok=True)
-        torch.save(nats(model, test), saved / "dense.pt")
-    dense = torch.load(saved / "dense.pt")
+    dense = once_made(saved / "dense.pt", lambda: nats(model, test))
 
     def once(how: str, far: int) -> None:
         if (how, far) in done:
@@ -163,6 +172,21 @@ def quality(folder: str, options: argparse.Namespace) -> None:
         add({**more, "loss": [report.loss[0], report.loss[-1]]})
     for far in sizes:
         once("index", far)
+
+
+def blocks_of(model, folder: str, options: argparse.Namespace) -> torch.Tensor:
+    if options.sample:
+        return sampled(model, options.sample, options.length)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    return text_blocks(texts_of(options.texts), tokenizer, options.length)[: options.blocks]
+
+
+def once_made(path: Path, make) -> torch.Tensor:
+    """A tensor that is computed once and kept."""
+    if not path.exists():
+        torch.save(make(), path.with_suffix(".part"))
+        path.with_suffix(".part").rename(path)
+    return torch.load(path)
 
 
 @torch.no_grad()
@@ -238,6 +262,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", help="a folder that from_pretrained loads")
     parser.add_argument("--texts", type=Path, help="JSON lines with a text in each, or a text")
+    parser.add_argument("--sample", type=int, help="blocks that the model writes instead of texts")
+    parser.add_argument("--blocks", type=int, help="blocks of the texts at most")
     parser.add_argument("--length", type=int, default=256, help="tokens of a block")
     parser.add_argument("--test", type=int, default=60, help="blocks that are held out")
     parser.add_argument("--steps", type=int, default=300, help="steps of the distillation")
@@ -250,7 +276,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="write the tables into docs")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.model and options.texts:
+    if options.model and (options.texts or options.sample):
         quality(options.model, options)
     if options.model and options.speed:
         speed(options.model, options)
