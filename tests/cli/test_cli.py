@@ -209,6 +209,7 @@ def test_bench_choose():
         (["bench", "layer", "--clock", "sun"], ["'sun'", "cpu or wall"]),
         (["bench", "model", "--work", "reading"], ["'reading'", "training, decode, generate"]),
         (["bench", "model", "--quick", "--lengths", "64"], ["'64'", "--quick"]),
+        (["bench", "attention", "--only", "stock,floc"], ["'floc'", "--only", "'flock'"]),
         (["bench", "nothing"], ["nothing"]),
     ],
 )

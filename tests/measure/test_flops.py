@@ -22,7 +22,7 @@ from ascender.measure.timing import FORWARD, TRAINING
 
 needs_native = pytest.mark.skipif(kernels().library is None, reason=kernels().reason)
 B, H, N, M, D, K = 2, 3, 11, 13, 7, 5
-SMALL = Problem(43, H=3, d=7, d_z=5, d_a=2, k=6, window=17)
+SMALL = Problem(43, H=3, d=7, d_z=5, d_a=2, k=6, window=17, far=7, flock_window=4)
 LARGE = replace(SMALL, n=751)  # top-k in two chunks, six chunks of causal variances, 12 blocks
 
 
@@ -196,6 +196,24 @@ def test_a_wrong_formula_is_noticed():
     assert flops.windowed(SMALL, False, window) == counted
     for wrong in ("shared", "local", "reuse"):
         assert flops.windowed(SMALL, False, replace(window, **{wrong: True})) != counted
+
+
+def test_a_wrong_formula_of_flock_scope_is_noticed():
+    v = CallOptions("flock", flock=True)
+    counted = count(CANDIDATES["flock"].make(SMALL).run(TRAINING))
+    assert flops.flock(SMALL, True, v) == counted
+    for other in ({"far": 6}, {"flock_window": 3}, {"d_a": 3}, {"d_z": 4}, {"causal": True}):
+        assert flops.flock(replace(SMALL, **other), True, v) != counted
+
+
+def test_flock_scope_looks_at_few_keys():
+    """The work per query beside the index does not grow with N; decoding reads the index only."""
+    v, few, many = CallOptions("flock", flock=True), Problem(1024), Problem(16384)
+    assert flops.flock(few, False, v) / flops.stock(few, False) < 0.25
+    near = [flops.flock(p, False, v) / p.n - 2 * p.n * p.d_a for p in (few, many)]
+    assert near[0] == near[1] > 0
+    steps = [flops.flock_decode(p, False) - 2 * p.n * p.d_a for p in (few, many)]
+    assert steps[0] == steps[1] > 0
 
 
 def formulas():

@@ -16,6 +16,7 @@ from ascender.core.attention import attend
 from ascender.core.backends.native import unavailable
 from ascender.core.geometry import unit
 from ascender.core.neighbours import top_k
+from ascender.core.scope import FlockScope
 from ascender.core.visibility import Visibility
 from ascender.measure import flops
 from ascender.measure.flops import CallOptions, Problem
@@ -25,6 +26,7 @@ from ascender.nn.cache import Cache
 LARGEST = 4e9  # bytes of N×N matrices: more is skipped
 LONGEST = 2048  # of the definition
 NATIVE_LONGEST = 4096  # of the C kernel: "auto" leaves it before
+AFFINITY: dict[str, Any] = {"affinity": "query-key", "affinity_term": True}  # of flock scope
 
 
 @dataclass(frozen=True)
@@ -105,23 +107,29 @@ def numbers(p: Problem, v: CallOptions) -> dict[str, Any]:
 
 
 def tokens(p: Problem, v: CallOptions) -> dict[str, Tensor]:
-    """q, k, v, z, h. Tokens lie about √2 apart, as at the start of training."""
+    """q, k, v, z, h; of flock scope one h_q and one h_k for all heads. Tokens lie about √2 apart,
+    as at the start of training."""
     q, k, value = _qkv(p)
     if v.shared:  # QK-norm: keys of length 1, base score √d · cos
         q, k = unit(q) * p.d, unit(k)
     z = _normal(p, flops.spaces(p, v), p.d_z, 4) / p.d_z**0.5
-    return {"q": q, "k": k, "v": value, "z_q": z, "h_q": _normal(p, flops.spaces(p, v), p.d_a, 5)}
+    h = {"h_q": _normal(p, 1 if v.flock else flops.spaces(p, v), p.d_a, 5)}
+    if v.flock:
+        h["h_k"] = _normal(p, 1, p.d_a, 6)
+    return {"q": q, "k": k, "v": value, "z_q": z, **h}
 
 
 def arguments(p: Problem, v: CallOptions) -> dict[str, Any]:
     """Of asc_attention, but for the backend."""
     args: dict[str, Any] = {**tokens(p, v), "causal": p.causal}
     scope = "neighbours" if v.local else "visible"
-    args["rules"] = Rules(**numbers(p, v), k=p.k, local_scope=scope)
+    args["rules"] = Rules(**numbers(p, v), k=p.k, far=p.far, local_scope=scope)
     if v.shared:
         args["key_norm"] = 1.0
     if v.windowed:
         args["window"] = p.window
+    if v.flock:
+        args |= {"scope": "flock", "window": p.flock_window, **AFFINITY}
     if v.reuse:
         h = unit(args["h_q"])
         args["neighbours"] = top_k(h, h, Visibility.of(p.n, p.n, causal=p.causal), (p.k,))
@@ -152,6 +160,26 @@ def _decode(p: Problem, v: CallOptions) -> Job:
     return Job(lambda: attend(cache.flock(q, z, h, rules=rules), "decode"), (q, z, h, *cached))
 
 
+def _decode_flock(p: Problem, v: CallOptions) -> Job:
+    """The same in flock scope: the token ranks the keys of the cache, then attends to a few."""
+    args = tokens(p, v)
+    rules = Rules(**numbers(p, v), k=p.k, far=p.far)
+    cached = tuple(args[name] for name in ("k", "v", "z_q", "h_k"))
+    cache = Cache(unit_h=False)
+    cache.append(*cached)
+    q, h = (args[name][:, :, -1:].contiguous() for name in ("q", "h_q"))
+
+    def call() -> Tensor:
+        vis = cache.visibility(1)
+        scope = FlockScope(vis, p.flock_window)
+        out: Tensor = attend(
+            cache.newest(q, rules=rules, vis=vis, h_q=h, scope=scope, **AFFINITY), v.backend
+        )
+        return out
+
+    return Job(call, (q, h, *cached))
+
+
 def no_native(p: Problem, work: str) -> str | None:
     """Why the C kernel is not measured."""
     return unavailable() or (f"above N = {NATIVE_LONGEST}" if p.n > NATIVE_LONGEST else None)
@@ -159,7 +187,10 @@ def no_native(p: Problem, work: str) -> str | None:
 
 def _variant(label: str, backend: str = "folded", **kinds: Any) -> Candidate:
     v = CallOptions(backend, **kinds)
-    count = {"folded": flops.folded, "windowed": flops.windowed, "native": flops.native}[backend]
+    count = {
+        "folded": flops.folded, "windowed": flops.windowed, "native": flops.native,
+        "flock": flops.flock,
+    }[backend]  # fmt: skip
     candidate = Candidate(label, partial(ours, v=v), partial(count, v=v))
     return replace(candidate, refuses=no_native) if backend == "native" else candidate
 
@@ -182,11 +213,20 @@ CANDIDATES: dict[str, Candidate] = {
     "windowed_shared": _variant(
         "windowed (w = 128), shared, QK-norm", backend="windowed", windowed=True, shared=True
     ),
+    "flock": _variant("flock (32 far keys, w = 16), per head", "flock", flock=True),
+    "flock_shared": _variant(
+        "flock (32 far keys, w = 16), shared, QK-norm", "flock", flock=True, shared=True
+    ),
     "decode_stock": Candidate(
         "stock SDPA, one query", _decode_stock, flops.decode_stock, "decode_stock", (FORWARD,)
     ),
     "decode": Candidate(
         "decode, one query", partial(_decode, v=CallOptions("decode")),
         partial(flops.decode, v=CallOptions("decode")), "decode_stock", (FORWARD,),
+    ),
+    "flock_decode": Candidate(
+        "flock (32 far keys, w = 16), one query",
+        partial(_decode_flock, v=CallOptions("flock", flock=True)), flops.flock_decode,
+        "decode_stock", (FORWARD,),
     ),
 }  # fmt: skip

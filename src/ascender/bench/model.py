@@ -31,6 +31,7 @@ TOKENS = 4096  # in a batch of training
 NEW = 32  # tokens generated
 VOCABULARY = 8192
 WINDOW = 128
+FAR, NEAR = 32, 16  # far keys and window of flock scope
 Turn = Callable[[Now], float]  # runs once; seconds by that clock
 
 
@@ -168,6 +169,7 @@ def _model(
 
 SHARED: dict[str, Any] = {"geometry": "shared", "d_z": 15}  # d_z + 1 columns of cohesion: 16
 NORM = {**SHARED, "qk_norm": True}
+FLOCK = {**SHARED, "scope": "flock", "far": FAR, "window": NEAR}
 MODELS: dict[str, Candidate] = {
     "model_vanilla": _model("vanilla", "vanilla"),
     "model_llama": _model("transformers' Llama, SDPA", None),
@@ -176,6 +178,8 @@ MODELS: dict[str, Candidate] = {
     "model_shared": _model("ascender, shared", **SHARED),
     "model_shared_norm": _model("ascender, shared, QK-norm", **NORM),
     "model_window": _model(f"… and w = {WINDOW}", **NORM, window=WINDOW),
+    "model_flock": _model(f"ascender, flock, {FAR} far keys, w = {NEAR}, shared", **FLOCK),
+    "model_flock_norm": _model("… and QK-norm", **FLOCK, qk_norm=True),
     "model_vanilla_none": _model(
         "vanilla, no rotary positions", "vanilla", "none", "model_vanilla_none"
     ),

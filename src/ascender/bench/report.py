@@ -16,12 +16,14 @@ from typing import Any
 
 from ascender.bench import goals, tables
 from ascender.bench.studies import STUDIES
+from ascender.bench.tables import WALL
 from ascender.common.files import NUMBER, checked, made_of, read_json
 from ascender.measure.timing import Row
 from ascender.report.table import Table, markdown
 
 KINDS = (*STUDIES, "import")
 IMPORT = ("import_torch_s", "import_ascender_s", "difference_s", "goal_s")
+NOT_BY_WALL = "Not measured by the wall clock yet.\n"
 WROTE = "a run that ascender bench printed with --json"
 
 
@@ -87,8 +89,11 @@ def _command(run: Mapping[str, Any]) -> str:
 
 
 def contents(made: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """What fills the blocks of a document (report.blocks), by name."""
-    return {name: text for name, (_, text) in made.items()}
+    """What fills the blocks of a document (report.blocks), by name. A table that no run by the
+    wall clock fills yet says so."""
+    texts = {name: text for name, (_, text) in made.items()}
+    by_cpu = (name for name in texts if not name.startswith(WALL))
+    return {**{WALL + name: NOT_BY_WALL for name in by_cpu if name != "commands"}, **texts}
 
 
 def document(made: Mapping[str, tuple[str, str]]) -> str:

@@ -54,7 +54,7 @@ class BenchResult:
 def run(
     study: str, *, lengths: Sequence[int] | None = None, quick: bool = False, causal: bool = False,
     memory: bool = True, work: Sequence[str] | None = None, repeats: int | None = None,
-    clock: str = "cpu", threads: int | None = None,
+    clock: str = "cpu", threads: int | None = None, only: Sequence[str] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> BenchResult:  # fmt: skip
     """Measure on this machine.
@@ -66,6 +66,7 @@ def run(
     repeats  rounds, of which the best counts
     clock    "cpu": CPU time; "wall": the wall clock
     threads  of torch; default: 1 by CPU time, torch's own number by the wall clock
+    only     candidates by name, beside whom their baselines are timed; default: all
     """
     lookup("benchmark", study, dict.fromkeys(BENCHMARKS))
     if quick and lengths is not None:
@@ -73,6 +74,8 @@ def run(
     for name in work or ():
         lookup("work", name, JOBS)
     lookup("clock", clock, CLOCKS)
+    if only is not None:
+        lookup("benchmark with candidates", study, STUDIES).chosen(only)
     if study == "import":
         say("importing, in processes of their own")
         return BenchResult(study, [imports.run(repeats or 5)])
@@ -89,7 +92,7 @@ def run(
         timed, plan = [(n, w) for w in work or of.works for n in lengths or of.lengths], of.plan
     rows = studies.run(
         study, timed, _repeated(plan, repeats), causal=causal, memory=weighed if memory else (),
-        clock=clock, say=say,
+        clock=clock, only=only, say=say,
     )  # fmt: skip
     return BenchResult(study, rows, {"causal": causal, "clock": clock})
 

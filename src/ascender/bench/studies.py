@@ -18,6 +18,7 @@ from ascender.bench.candidates import CANDIDATES, Candidate
 from ascender.bench.layer import LAYERS
 from ascender.bench.model import JOBS, MODELS, tokens_per_call
 from ascender.bench.variants import VARIANTS
+from ascender.common.validate import lookup
 from ascender.measure.flops import Problem
 from ascender.measure.memory import fresh, used
 from ascender.measure.timing import (
@@ -60,6 +61,13 @@ class Study:
     def labels(self) -> dict[str, str]:
         return {name: candidate.label for name, candidate in self.candidates.items()}
 
+    def chosen(self, only: Collection[str] | None) -> Mapping[str, Candidate]:
+        """The candidates of these names and their baselines; None: all."""
+        if only is None:
+            return self.candidates
+        names = {*only, *(lookup("candidate", who, self.candidates).baseline for who in only)}
+        return {who: c for who, c in self.candidates.items() if who in names}
+
     def is_baseline(self, name: str) -> bool:
         return self.candidates[name].baseline == name
 
@@ -68,7 +76,7 @@ ABOUT_A_MINUTE = ((256, FORWARD), (1024, FORWARD), (4096, FORWARD), (1024, TRAIN
 STUDIES: dict[str, Study] = {
     "attention": Study(
         CANDIDATES, (64, 256, 1024, 4096, 16384), quick=ABOUT_A_MINUTE,
-        quick_memory=("stock", "folded", "folded_shared"),
+        quick_memory=("stock", "folded", "folded_shared", "flock"),
     ),
     "variants": Study(
         VARIANTS, (256, 1024, 4096, 16384), quick=ABOUT_A_MINUTE,
@@ -86,15 +94,18 @@ STUDIES: dict[str, Study] = {
 
 def run(
     name: str, timed: Iterable[Timed], plan: TimingPlan, *, causal: bool = False,
-    memory: Collection[str] = (), clock: str = "cpu",
+    memory: Collection[str] = (), clock: str = "cpu", only: Collection[str] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[Row]:  # fmt: skip
     """A row per pair (n, work) and candidate; `memory`: candidates whose peak is measured;
-    `clock`: one of CLOCKS."""
+    `clock`: one of CLOCKS; `only`: candidates to time besides their baselines."""
     study, rows = STUDIES[name], []
+    candidates = study.chosen(only)
     for n, work in timed:
         p = Problem(n, causal)
-        able = {who: c for who, c in study.candidates.items() if work in c.works}
+        able = {who: c for who, c in candidates.items() if work in c.works}
+        if not able:
+            continue
         skipped = {who: c.refuses(p, work) for who, c in able.items()}
         running = {who: c for who, c in able.items() if skipped[who] is None}
         say(f"timing {work}, N = {n}")

@@ -32,8 +32,8 @@ TITLES = {  # of the tables of speed, by study and work
     ("model", GENERATE): "Generation by generate(), tokens a second: × vanilla",
 }
 NOTES = {
-    "attention": "B = 1, 4 heads of 64, d_z = 15, d_a = 16, k = 16, float32. FLOPs: by formulas "
-    "that the tests hold to a count on the operators.",
+    "attention": "B = 1, 4 heads of 64, d_z = 15, d_a = 16, k = 16, float32; flock scope: one list "
+    "for all heads. FLOPs: by formulas that the tests hold to a count on the operators.",
     "variants": "B = 1, 4 heads of 64, otherwise each attention's own defaults, without the "
     "projections, float32. FLOPs: counted on the operators.",
     "layer": "Forward and backward, no optimiser; B = 32, 4 heads of 16 (256 wide: B = 8, 4 heads "
@@ -45,6 +45,7 @@ NOTES = {
     "long to wait for. ≈: between the measured lengths.",
 }
 CLOCK = {"cpu": "CPU time", "wall": "wall clock"}
+WALL = "wall "  # in front of the names of tables by that clock
 MEASURED = (
     "Candidates take turns; the best turn counts. Forward keeps nothing for a gradient; backward "
     "reaches every input and every learned number. FLOPs are those of products (matrices, flash, "
@@ -158,7 +159,7 @@ def _summary_cell(row: Row | None, key: str) -> str:
 def by_wall_clock(tables: Mapping[str, Table]) -> dict[str, Table]:
     """The same tables under names and titles of their own."""
     return {
-        f"wall {name}": replace(table, title=(f"Wall clock: {table.title[0]}",) * 2)
+        WALL + name: replace(table, title=(f"Wall clock: {table.title[0]}",) * 2)
         for name, table in tables.items()
     }
 

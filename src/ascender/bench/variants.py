@@ -6,6 +6,7 @@ all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,17 +15,19 @@ from torch import Tensor, nn
 
 from ascender.bench.candidates import CANDIDATES, Candidate, Job
 from ascender.core.neighbours import graph
+from ascender.core.schedule import set_lam
 from ascender.measure.flops import Problem, count
 from ascender.measure.timing import FORWARD, TRAINING
 from ascender.nn.baselines import attention
+from ascender.train.variants import variant
 
 WINDOW = Problem(1).window
 GRAPH_LARGEST = 2048  # distances in a graph: N×N matrices, and N³ products
 
 
-def job(p: Problem, kind: str, options: dict[str, Any]) -> Job:
+def job(p: Problem, kind: str, options: dict[str, Any], mute: Sequence[str] = ()) -> Job:
     """A call of bias and mix, and all that they take: what `project` made, and the numbers that
-    the attention learns."""
+    the attention learns. `mute`: rules that are off."""
     neighbours = None
     if kind == "graph":
         line = torch.arange(p.n)
@@ -32,6 +35,7 @@ def job(p: Problem, kind: str, options: dict[str, Any]) -> Job:
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         module = attention(kind, p.H * p.d, p.H, **options).eval()
+        set_lam(module, dict.fromkeys(mute, 0.0))
         x = torch.randn(1, p.n, p.H * p.d)
         call = module.call(x, causal=p.causal, neighbours=neighbours)
     known: dict[int, Tensor] = {}
@@ -56,9 +60,11 @@ def _learned(module: nn.Module) -> list[nn.Parameter]:
     return [p for p in module.parameters() if id(p) not in projections]
 
 
-def _variant(label: str, kind: str, largest: int | None = None, **options: Any) -> Candidate:
+def _variant(
+    label: str, kind: str, largest: int | None = None, mute: Sequence[str] = (), **options: Any
+) -> Candidate:
     def make(p: Problem) -> Job:
-        return job(p, kind, options)
+        return job(p, kind, options, mute)
 
     def flops(p: Problem, training: bool) -> float:
         return count(make(p).run(TRAINING if training else FORWARD))
@@ -67,6 +73,12 @@ def _variant(label: str, kind: str, largest: int | None = None, **options: Any) 
         return f"N×N above N = {largest}" if largest is not None and p.n > largest else None
 
     return Candidate(label, make, flops, refuses=refuses)
+
+
+def _named(label: str, name: str) -> Candidate:
+    """A variant of `ascender train`."""
+    v = variant(name)
+    return _variant(label, v.attention, mute=v.mute, **v.options)
 
 
 VARIANTS: dict[str, Candidate] = {
@@ -82,6 +94,8 @@ VARIANTS: dict[str, Candidate] = {
         f"ascender, w = {WINDOW}, shared, QK-norm", "ascender", window=WINDOW, geometry="shared",
         qk_norm=True,
     ),
+    "flock": _named("flock, 32 far keys, w = 16", "flock+far=32+window=16"),
+    "affinity": _named("affinity term alone", "affinity"),
     "shuffled": _variant("shuffled: random neighbours", "shuffled"),
     "longformer": _variant(f"longformer, w = {WINDOW}", "longformer", window=WINDOW),
     "bigbird": _variant("bigbird", "bigbird"),

@@ -29,6 +29,13 @@ Works = Annotated[
     typer.Option("--work", help="training, decode or generate; repeatable; default: all."),
 ]
 Memory = Annotated[bool, typer.Option(help="Measure peak memory too.")]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        help="Candidates, separated by commas; their baselines are timed too. Default: all.",
+        metavar="NAME,NAME,…",
+    ),
+]
 Clock = Annotated[
     str, typer.Option(help="cpu: CPU time, one thread; wall: wall clock, torch's own threads.")
 ]
@@ -38,6 +45,7 @@ Clock = Annotated[
 def attention(
     lengths: Lengths = None, quick: Quick = False, causal: Causal = False, memory: Memory = True,
     as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = "cpu",
+    only: Only = None,
 ) -> None:  # fmt: skip
     """Every backend against stock SDPA: time, peak memory, counted FLOPs.
 
@@ -45,7 +53,7 @@ def attention(
     """
     _run(
         "attention", as_json, lengths, repeats, threads, clock, quick=quick, causal=causal,
-        memory=memory,
+        memory=memory, only=only,
     )  # fmt: skip
 
 
@@ -53,6 +61,7 @@ def attention(
 def variants(
     lengths: Lengths = None, quick: Quick = False, causal: Causal = False, memory: Memory = True,
     as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = "cpu",
+    only: Only = None,
 ) -> None:  # fmt: skip
     """Every attention against stock SDPA: time, peak memory, counted FLOPs.
 
@@ -61,23 +70,24 @@ def variants(
     """
     _run(
         "variants", as_json, lengths, repeats, threads, clock, quick=quick, causal=causal,
-        memory=memory,
+        memory=memory, only=only,
     )  # fmt: skip
 
 
 @app.command(epilog="Example: ascender bench layer --lengths 64")
 def layer(
     lengths: Lengths = None, memory: Memory = True, as_json: Json = False, repeats: Repeats = None,
-    threads: Threads = None, clock: Clock = "cpu",
+    threads: Threads = None, clock: Clock = "cpu", only: Only = None,
 ) -> None:  # fmt: skip
     """The training step of a whole layer against a vanilla layer with the same projections."""
-    _run("layer", as_json, lengths, repeats, threads, clock, memory=memory)
+    _run("layer", as_json, lengths, repeats, threads, clock, memory=memory, only=only)
 
 
 @app.command(epilog="Example: ascender bench model --lengths 128 --work decode")
 def model(
     lengths: Lengths = None, quick: Shorter = False, work: Works = None, memory: Memory = True,
     as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = "cpu",
+    only: Only = None,
 ) -> None:  # fmt: skip
     """Tokens per second of whole models, training and generating, against the vanilla model.
 
@@ -91,7 +101,10 @@ def model(
         if name not in JOBS:
             known = ", ".join(JOBS)
             raise typer.BadParameter(f"{name!r}; expected one of {known}", param_hint="--work")
-    _run("model", as_json, lengths, repeats, threads, clock, quick=quick, work=work, memory=memory)
+    _run(
+        "model", as_json, lengths, repeats, threads, clock, quick=quick, work=work, memory=memory,
+        only=only,
+    )  # fmt: skip
 
 
 @app.command(epilog="Example: ascender bench choose --lengths 64,256,1024")
@@ -141,6 +154,20 @@ def _timing() -> Iterator[Callable[[str], None]]:
         yield say
 
 
+def _names(study: str, text: str) -> list[str]:
+    """--only: candidates of a study."""
+    from ascender.bench.studies import STUDIES
+    from ascender.common.validate import lookup
+
+    names = [name.strip() for name in text.split(",")]
+    try:
+        for name in names:
+            lookup("candidate", name, STUDIES[study].candidates)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--only") from None
+    return names
+
+
 def _run(
     study: str, as_json: bool, lengths: str | None = None, repeats: int | None = None,
     threads: int | None = None, clock: str = "cpu", **options: Any,
@@ -156,6 +183,8 @@ def _run(
     if clock not in CLOCKS:
         known = " or ".join(CLOCKS)
         raise typer.BadParameter(f"{clock!r}; expected {known}", param_hint="--clock")
+    if (only := options.pop("only", None)) is not None:
+        options["only"] = _names(study, only)
     with _timing() as say:
         result = bench.run(
             study, lengths=parse_lengths(lengths), repeats=repeats, threads=threads, clock=clock,

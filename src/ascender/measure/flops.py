@@ -7,6 +7,8 @@ index lists. Exponentials, comparisons (top-k) and element by element arithmetic
     backward  of a flash pass 5 products for its 2 (scores made again), of a stored one 4
     native    the matrix products of kernels/attention.c; sums over a row's neighbours are not
               counted, nor are the zeros that fill rows and widths up to a vector
+    flock     the torch operators, also where kernels/lists.c runs: that one lets heads share what
+              is the same for all, and its backward makes the scores again
 
 Law: formula(problem) = count(call), to the last product (tests/measure/test_flops.py).
 """
@@ -171,6 +173,8 @@ class Problem:
     d_a: int = 16
     k: int = 16
     window: int = 128
+    far: int = 32  # of flock scope, as are the next ones
+    flock_window: int = 16
 
     @property
     def pairs(self) -> int:
@@ -184,6 +188,10 @@ class Problem:
         blocks = Blocks(vis, torch.float32)
         return blocks.C * blocks.L * blocks.span
 
+    def listed(self, causal: bool) -> int:
+        """Keys in the list of a query in flock scope, empty places included."""
+        return min(self.n, (1 if causal else 2) * self.flock_window + 1 + self.far)
+
     @property
     def searched_pairs(self) -> int:
         """Pairs that top-k looks at: chunks of rows, causal ones without the keys after them."""
@@ -196,7 +204,8 @@ class Problem:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """One way to call asc_attention. shared: one geometry for all heads, and QK-norm."""
+    """One way to call asc_attention. shared: one geometry for all heads, and QK-norm. flock: flock
+    scope, with one list for all heads."""
 
     backend: str = "folded"
     windowed: bool = False
@@ -204,6 +213,7 @@ class CallOptions:
     two_tau: bool = True
     reuse: bool = False
     local: bool = False
+    flock: bool = False
 
 
 def stock(p: Problem, training: bool) -> float:
@@ -304,6 +314,25 @@ def native(p: Problem, training: bool, v: CallOptions) -> float:
     sizes = (p.H, groups, p.d, p.d, p.d_z, operators.RULES)
     products = groups * p.d_a + native_products(*sizes, backward=False)
     return 2 * pairs * (products + (native_products(*sizes, backward=True) if training else 0))
+
+
+def flock(p: Problem, training: bool, v: CallOptions) -> float:
+    """One search for all heads, then the lists. Backward: two products for each, but one for the
+    heading, whose 0/1 weights have no gradient."""
+    columns = flock_columns(p)
+    near = 2 * p.n * p.listed(p.causal) * p.H * (STORED * columns - p.d if training else columns)
+    return near + 2 * p.searched_pairs * p.d_a
+
+
+def flock_columns(p: Problem) -> int:
+    """Multiplications of a query, a listed key and a head: q·k, heading, k̃·u, p·v; ‖z_i − z_j‖²,
+    centre, distance to it; affinity, cosine."""
+    return 4 * p.d + 3 * (p.d_z + 1) + 2 * p.d_a
+
+
+def flock_decode(p: Problem, training: bool) -> float:
+    """One row: the search among all keys, then the list."""
+    return 2 * p.listed(causal=True) * p.H * flock_columns(p) + 2 * p.n * p.d_a
 
 
 def decode_stock(p: Problem, training: bool) -> float:
