@@ -169,7 +169,9 @@ def _spread(values: list[float]) -> str:
 def write_table() -> None:
     """Into docs/retrofit.md, between its marks."""
     page = DOCS / "retrofit.md"
-    page.write_text(fill_document(page, "retrofit", {"finetune": table()}))
+    page.write_text(
+        fill_document(page, "retrofit", {"finetune": table()}, lambda name: name != "finetune")
+    )
 
 
 def main() -> None:

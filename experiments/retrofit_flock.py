@@ -132,43 +132,48 @@ def over_dense(change: torch.Tensor) -> dict[str, float]:
 def quality(folder: str, options: argparse.Namespace) -> None:
     """Perplexity, a row for each m and way of choosing."""
     name, N = Path(folder).name, options.length
-    key = {"kind": "perplexity", "model": name, "length": N, "steps": options.steps}
-    done = {(r["how"], r["far"]) for r in read() if key.items() <= r.items()}
+    key = {"kind": "perplexity", "model": name, "length": N}
+    trained = {"steps": options.steps, "batch": options.batch, "d_a": options.d_a}
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
-    saved = Path(f"{options.out}/{name}-{N}-{options.steps}")
+    cut = f"{options.sample or options.texts}-{options.blocks}-{options.test}".replace("/", "_")
+    saved = Path(f"{options.out}/{name}-{N}-{cut}")
     saved.mkdir(parents=True, exist_ok=True)
     blocks = once_made(saved / "blocks.pt", lambda: blocks_of(model, folder, options))
     learn, test = blocks[: -options.test], blocks[-options.test :]
-    key |= {"test_blocks": len(test)}
+    key |= {"blocks": len(learn), "test_blocks": len(test)}
     dense = once_made(saved / "dense.pt", lambda: nats(model, test))
 
     def once(how: str, far: int) -> None:
-        if (how, far) in done:
+        row = {**key, "how": how, "far": far, **(trained if how == "index" else {})}
+        if any(row.items() <= r.items() for r in read()):
             return
         begun = time.perf_counter()
-        found = score(model, how, far, test)
-        row = {
-            **key, "how": how, "far": far, "perplexity": round(math.exp(found.mean()), 4),
+        scored = score(model, how, far, test)
+        row |= {
+            "perplexity": round(math.exp(scored.mean()), 4),
             "dense": round(math.exp(dense.mean()), 4),
         }  # fmt: skip
         for part, start in {"all": 0, "late": N // 2 - 1}.items():
-            row[part] = over_dense((found - dense)[:, start:].mean(1))
+            row[part] = over_dense((scored - dense)[:, start:].mean(1))
         add({**row, "seconds": round(time.perf_counter() - begun, 1)})
 
-    ascender.retrofit(model, scope="flock", far=N // 8, window=WINDOW, n_global=GLOBALS)
+    ascender.retrofit(
+        model, scope="flock", far=N // 8, window=WINDOW, n_global=GLOBALS, d_a=options.d_a
+    )  # fmt: skip
     sizes = [N // share for share in options.shares]
     for far in sizes:
-        for how in ("start", "random", "window", "oracle"):
+        for how in options.how:
             once(how, far)
-    if (saved / "swarm.json").exists():
-        ascender.load_adapter(model, saved)
+    adapter = saved / "-".join(f"{name}{n}" for name, n in trained.items())
+    if adapter.exists():
+        ascender.load_adapter(model, adapter)
     else:
         report = ascender.distil_index(
             model, learn, steps=options.steps, batch=options.batch,
             progress=lambda a, b, loss: a % 10 == 0 and print(a, b, loss, flush=True),
         )  # fmt: skip
-        ascender.save_adapter(model, saved)
-        more = {"kind": "distil", "model": name, **report.record()}
+        ascender.save_adapter(model, adapter)
+        more = {"kind": "distil", "model": name, **trained, **report.record()}
         add({**more, "loss": [report.loss[0], report.loss[-1]]})
     for far in sizes:
         once("index", far)
@@ -271,6 +276,11 @@ def main() -> None:
     parser.add_argument(
         "--shares", type=numbers, default=[4, 8, 16, 32], help="N/m, separated by commas"
     )
+    parser.add_argument("--d_a", type=int, default=16, help="width of the index")
+    parser.add_argument(
+        "--how", type=lambda text: text.split(","), default=["start", "random", "window", "oracle"],
+        help="what the index is compared with, separated by commas",
+    )  # fmt: skip
     parser.add_argument("--speed", type=numbers, help="lengths of prompts to generate after")
     parser.add_argument("--out", default="out/retrofit_flock", help="folder for adapters")
     parser.add_argument("--table", action="store_true", help="write the tables into docs")
@@ -282,7 +292,8 @@ def main() -> None:
         speed(options.model, options)
     if options.table:
         page = DOCS / "retrofit.md"
-        page.write_text(fill_document(page, "retrofit", tables()))
+        elsewhere = lambda name: not name.startswith("flock")  # noqa: E731
+        page.write_text(fill_document(page, "retrofit", tables(), elsewhere))
 
 
 if __name__ == "__main__":

@@ -149,9 +149,12 @@ def _geometry_is_finite(flock: Flock) -> bool:
     r = flock.rules
     if flock.by_cosine and flock.scope is None and r.active("sep") and r.active("coh"):
         return True  # a NaN in h is the largest cosine, one in z is in every centre
-    tokens = [flock.z_q, flock.z_k, flock.h_q, flock.h_k]
-    if flock.scope is not None:  # keys that no flock holds
-        tokens += [t for t in (flock.k, flock.v, flock.bare) if t is not None]
+    tokens = [flock.z_q, flock.h_q]
+    if flock.scope is None:
+        tokens += [flock.z_k, flock.h_k]
+    elif not flock.keys_are_finite:  # keys that no flock holds
+        return False
+    else:
         other = flock.other
         tokens += [other.right] if isinstance(other, LowRank) else []
         tokens += [other] if isinstance(other, Tensor) and to_4d(other).shape[-2] == 1 else []

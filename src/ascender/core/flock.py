@@ -184,6 +184,12 @@ class Flock:
         return None if bias is None else bias.detach()
 
     @lazy
+    def keys_are_finite(self) -> bool:
+        """Whether all that keys bring is; a cache knows it without reading them."""
+        keys = (getattr(self, name) for name in OF_KEYS)
+        return all(bool(t.sum().isfinite()) for t in keys if t is not None)
+
+    @lazy
     def affinity_factors(self) -> tuple[Tensor, Tensor]:
         """x, y with x_i·y_j = h^q_i·h^k_j/√d_a."""
         x, y = self.h_q.to(self.accum_dtype), self.h_k.to(self.accum_dtype)

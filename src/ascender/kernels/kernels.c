@@ -3,4 +3,5 @@
 #include "token.c"
 #include "topk.c"
 #include "lists.c"
+#include "list_token.c"
 #include "team.c"

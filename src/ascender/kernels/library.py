@@ -103,6 +103,19 @@ class Token(c.Structure):
     ]
 
 
+class ListToken(c.Structure):
+    """Arguments of asc_list_token: kernels/list_token.c."""
+
+    _fields_ = [
+        *((name, c.c_int) for name in ("B", "H", "G", "Z", "M", "d", "e", "dz", "da")),
+        *((name, c.c_int) for name in ("far", "k", "window", "n_global")),
+        *((name, c.c_int) for name in ("term", "standardise", "local", "align", "sep", "coh")),
+        *((name, View) for name in ("q", "keys", "bare", "scale", "v")),
+        *((name, View) for name in ("zq", "z", "hq", "h", "out")),
+        *((name, c.c_void_p) for name in ("key_scale", "numbers", "bias")),
+    ]
+
+
 class Top(c.Structure):
     """Arguments of asc_top: kernels/topk.c."""
 
@@ -136,7 +149,7 @@ def functions() -> c.CDLL:
     library.asc_saved.argtypes, library.asc_saved.restype = [c.c_void_p], c.c_long
     for count in (library.asc_top_tasks, library.asc_list_tasks):
         count.argtypes = [c.c_void_p]
-    names = ("forward", "backward", "token", "top", "list_forward", "list_backward")
+    names = ("forward", "backward", "token", "top", "list_forward", "list_backward", "list_token")
     for f in (getattr(library, f"asc_{name}") for name in names):
         f.argtypes, f.restype = [c.c_void_p, c.c_int, c.c_int], c.c_int
     return library

@@ -100,6 +100,32 @@ static float standardise(float *x, int M) {
   }
   return 1 / sqrtf(sum(s) / M + 1e-5f);
 }
+/* the places of the k largest of n numbers (n a multiple of 16 VL), of equal ones the earliest, in
+   idx; how many: fewer than k where numbers are NaN or -inf. hit and x have room for n + VL. */
+static int largest(const float *rank, int n, int k, int *hit, float *x, int *idx) {
+  float edge = -INFINITY; /* a lower bound: VL columns of every VL-th key, c of each above it */
+  int c = (k + VL - 1) / VL, to = 0;
+  if (c <= SORTED) {
+    vf each = kth_sorted(rank, n / VL, c);
+    edge = each[0];
+    for (int r = 1; r < VL; r++) edge = each[r] < edge ? each[r] : edge;
+  }
+  int found = places(rank, n, edge, hit);
+  if (found <= k) {
+    memcpy(idx, hit, found * sizeof *idx);
+    return found;
+  }
+  for (int m = 0; m < found; m++) x[m] = rank[hit[m]];
+  edge = kth_of(x, found, k);
+  int above = 0, room;
+  for (int m = 0; m < found; m++) above += rank[hit[m]] > edge;
+  room = k - above;
+  for (int m = 0; m < found; m++) {
+    float y = rank[hit[m]];
+    if (y > edge || (y == edge && room-- > 0)) idx[to++] = hit[m];
+  }
+  return to;
+}
 /* the places of the k largest cosines but the last key's: idx */
 static void nearest(const Token *a, Row *w) {
   int M = a->M, n = round_up(M, 16 * VL);
@@ -110,23 +136,8 @@ static void nearest(const Token *a, Row *w) {
     if (a->causal) x = aged(x, seti(M - 1) - place, 1);
     S(w->rank + t) = choose(place < seti(M - 1), x, set(-INFINITY));
   }
-  float edge = -INFINITY; /* a lower bound: VL columns of every VL-th key, c of each above it */
-  int c = (a->k + VL - 1) / VL;
-  if (c <= SORTED) {
-    vf each = kth_sorted(w->rank, n / VL, c);
-    edge = each[0];
-    for (int r = 1; r < VL; r++) edge = each[r] < edge ? each[r] : edge;
-  }
-  int found = places(w->rank, n, edge, w->hit);
-  for (int m = 0; m < found; m++) w->x[m] = w->rank[w->hit[m]];
-  edge = kth_of(w->x, found, a->k);
-  int above = 0, room;
-  for (int m = 0; m < found; m++) above += w->rank[w->hit[m]] > edge;
-  room = a->k - above;
-  for (int m = 0, to = 0; m < found; m++) {
-    float x = w->rank[w->hit[m]];
-    if (x > edge || (x == edge && room-- > 0)) w->idx[to++] = w->hit[m];
-  }
+  int found = largest(w->rank, n, a->k, w->hit, w->x, w->idx);
+  for (; found < a->k; found++) w->idx[found] = 0; /* NaN: the output is NaN too */
 }
 static float sigmoid1(float x) { return 1 / (1 + expf(-x)); }
 

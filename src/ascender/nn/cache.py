@@ -9,6 +9,7 @@ token may see and holds at most 2 (window + globals) tokens beyond a call's own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -161,6 +162,7 @@ class Cache(KVCache):
         self.unit_h = unit_h
         self._origin: Tensor | None = None
         self._rules: tuple[tuple[Any, ...], Rules] | None = None
+        self._finite = True  # every token so far
 
     def append(
         self,
@@ -185,11 +187,16 @@ class Cache(KVCache):
         new = {"k": k, "v": v, "z": lift(z - self._origin), "h": unit(h) if self.unit_h else h}
         if bare is not None:
             new["bare"] = bare
+        self._note(*new.values())
         if key_norm is None:
             keys = (k if bare is None else bare).to(acc)
             norm = torch.linalg.vector_norm(keys, dim=-1, keepdim=True)
             new["scale"] = 1 / norm.clamp_min(FLOOR)
         self.keep(mask, **new)
+
+    def _note(self, *new: Tensor) -> None:
+        if not torch.compiler.is_compiling() and self._finite:
+            self._finite = all(math.isfinite(float(t.detach().sum())) for t in new)
 
     def _first(self, z: Tensor, mask: Bool[Tensor, "B n"] | None) -> Float[Tensor, "B Z 1 z"]:
         """The origin of z: a token that all later ones see; in a window there is none."""
@@ -217,6 +224,7 @@ class Cache(KVCache):
         at = bounded(z).numpy()[:, :, 0] - self._origin.numpy()[:, :, 0]
         new = h.numpy()[:, :, 0]
         keys = (k if bare is None else bare).numpy()[:, :, 0]
+        self._note(k, v, z, h, *([] if bare is None else [bare]))
         room["k"][:], room["v"][:] = k.numpy()[:, :, 0], v.numpy()[:, :, 0]
         room["z"][..., :-1], room["z"][..., -1] = at, np.add.reduce(at * at, -1)
         np.divide(new, length(new) if self.unit_h else 1, out=room["h"])
@@ -288,6 +296,8 @@ class Cache(KVCache):
             derived["h_unit"] = h, held["h"]
         if key_norm is None:
             derived["key_scale"] = held["scale"]
+        if self._finite:
+            derived["keys_are_finite"] = True
         return make_flock(
             q, held["k"], held["v"], *z_q_k, h, held["h"], rules=rules, vis=vis,
             bare=held.get("bare"), key_norm=key_norm, normalizer=normalizer, derived=derived,

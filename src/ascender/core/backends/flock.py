@@ -19,18 +19,21 @@ from ascender.core.affinity import at_distance
 from ascender.core.backends.base import Backend
 from ascender.core.backends.dense import dense
 from ascender.core.backends.index_lists import Lists
-from ascender.core.backends.native import NUMBERS, by_head
+from ascender.core.backends.native import NUMBERS, by_head, number_table
 from ascender.core.combine import LowRank, RowStats, slope, standardise, to_4d
 from ascender.core.flock import Flock
 from ascender.core.geometry import kernel, probe
 from ascender.core.rules import RULES, alignment, cohesion, separation
 from ascender.core.softmax import masked_softmax
+from ascender.core.visibility import Visibility
 
 VECTOR = 16  # numbers of the widest vectors
 
 
 def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
     """out = A v over the flocks."""
+    if _serves_token(flock):
+        return _token(flock)
     flock = flock.repeat_kv()
     scope = flock.scope
     assert scope is not None
@@ -103,6 +106,47 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
         **{rule: r.active(rule) for rule in RULES},
     )  # fmt: skip
     return out.to(flock.v.dtype)
+
+
+def _serves_token(flock: Flock) -> bool:
+    """Whether a call is one new token, the last of keys that it all sees, with one list for all
+    heads and without gradients: what decoding mostly is."""
+    vis, r, scope = flock.vis, flock.rules, flock.scope
+    assert scope is not None
+    if not (vis.N == 1 < vis.M and vis.causal and vis.mask is None and vis.window is None):
+        return False
+    return (
+        not vis.cross and not torch.is_grad_enabled() and flock.q.dtype == torch.float32
+        and flock.neighbours == "semantic" and flock.affinity == "query-key"
+        and flock.h_q.shape[1] == flock.h_k.shape[1] == len(r.sizes("far")) == len(r.sizes()) == 1
+        and flock.other is None and flock.pair_values is None
+        and _serves(flock)
+        and scope.n_global < vis.M and _is_last(vis)
+    )  # fmt: skip
+
+
+def _is_last(vis: Visibility) -> bool:
+    """Whether the keys are at the positions 0 … M − 1 and the query is the last."""
+    j = vis.j.numpy()  # ascending
+    return bool(j[0] == 0 and j[-1] == len(j) - 1 == vis.p.numpy()[0])
+
+
+def _token(flock: Flock) -> Float[Tensor, "B H 1 e"]:
+    """That one row in C (kernels/list_token.c): M·d_a numbers are read, and |F| rows."""
+    from ascender.kernels.list_operators import one_list_token
+
+    r, H, scope = flock.rules, flock.q.shape[1], flock.scope
+    assert scope is not None
+    scale = flock.key_scale
+    if not (isinstance(scale, Tensor) and scale.ndim == 4):
+        scale = torch.as_tensor(scale, dtype=torch.float32).flatten().expand(H).contiguous()
+    return one_list_token(
+        flock.q, flock.k, flock.v, flock.bare, scale, (flock.z[0], flock.z_lifted),
+        (flock.h_q, flock.h_k), number_table(r, H, flock.q, (*NUMBERS, "omega_aff")),
+        flock.affinity_by_distance, (r.sizes("far")[0], r.sizes()[0]),
+        (scope.window, scope.n_global),
+        (flock.affinity_term, r.standardise, r.local_scope == "neighbours", *map(r.active, RULES)),
+    )  # fmt: skip
 
 
 def _whole_vectors(z: Float[Tensor, "B Z n z"]) -> Float[Tensor, "B Z n z16"]:

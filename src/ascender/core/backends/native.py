@@ -99,21 +99,21 @@ def token(flock: Flock) -> Tensor:
     h_q, h_k = flock.h_unit
     return one_token(
         flock.q, flock.k, flock.v, flock.bare, scale, (flock.z[0], z_k), (h_q, h_k),
-        _table(r, H, z_k), r.sizes()[0], r.on, flock.vis.causal,
+        number_table(r, H, z_k, NUMBERS), r.sizes()[0], r.on, flock.vis.causal,
         z_k.shape[1] == h_k.shape[1] == 1 and _one_width(r),
     )  # fmt: skip
 
 
-def _table(rules: Rules, heads: int, like: Tensor) -> Tensor:
-    """The numbers by head, (heads, 10). Kept with the rules while none of them changes; made again
-    at every call where they are inference tensors, which have no version."""
+def number_table(rules: Rules, heads: int, like: Tensor, names: tuple[str, ...]) -> Tensor:
+    """The numbers by head, (heads, names). Kept with the rules while none of them changes; made
+    again at every call where they are inference tensors, which have no version."""
     tensors = [t for t in vars(rules).values() if isinstance(t, Tensor)]
     versions = None if any(t.is_inference() for t in tensors) else [t._version for t in tensors]
     kept = vars(rules).get("_table")
-    if kept is not None and versions is not None and kept[:2] == (heads, versions):
-        return kept[2]
-    table = torch.stack([by_head(rules, name, heads, like) for name in NUMBERS], 1)
-    object.__setattr__(rules, "_table", (heads, versions, table))
+    if kept is not None and versions is not None and kept[:3] == (heads, names, versions):
+        return kept[3]
+    table = torch.stack([by_head(rules, name, heads, like) for name in names], 1)
+    object.__setattr__(rules, "_table", (heads, names, versions, table))
     return table
 
 
