@@ -331,9 +331,12 @@ def check_mask(name: str, mask: Tensor | None, x: Tensor | None, cached: int = 0
 
 def refuse_near_misses(inputs: dict[str, Any], model: type[nn.Module]) -> None:
     """attention_maks=… would let padding in without a word."""
+    unknown = [name for name in inputs if name not in UNUSED]
+    if not unknown:
+        return
     known = [name for name in inspect.signature(model.forward).parameters if name != "ignored"]
-    for name in inputs:
-        if name not in UNUSED and (near := nearest(name, known)):
+    for name in unknown:
+        if near := nearest(name, known):
             raise TypeError(f"unknown input {name!r}{near}")
 
 

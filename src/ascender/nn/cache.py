@@ -222,16 +222,18 @@ class Cache(KVCache):
         room = {name: t.numpy()[:, :, self.held] for name, t in self._buffers.items()}
         assert self._origin is not None
         at = bounded(z).numpy()[:, :, 0] - self._origin.numpy()[:, :, 0]
-        new = h.numpy()[:, :, 0]
-        keys = (k if bare is None else bare).numpy()[:, :, 0]
-        self._note(k, v, z, h, *([] if bare is None else [bare]))
-        room["k"][:], room["v"][:] = k.numpy()[:, :, 0], v.numpy()[:, :, 0]
+        key, value, latent = (t.numpy()[:, :, 0] for t in (k, v, h))
+        plain_key = key if bare is None else bare.numpy()[:, :, 0]
+        if self._finite:
+            sums = (np.add.reduce(t, None) for t in (plain_key, value, at, latent))
+            self._finite = all(map(math.isfinite, sums))
+        room["k"][:], room["v"][:] = key, value
         room["z"][..., :-1], room["z"][..., -1] = at, np.add.reduce(at * at, -1)
-        np.divide(new, length(new) if self.unit_h else 1, out=room["h"])
+        np.divide(latent, length(latent) if self.unit_h else 1, out=room["h"])
         if "bare" in room:
-            room["bare"][:] = keys
+            room["bare"][:] = plain_key
         if "scale" in room:
-            np.divide(1, length(keys), out=room["scale"])
+            np.divide(1, length(plain_key), out=room["scale"])
         self.held += 1
         self.seen += 1
 

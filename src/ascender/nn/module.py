@@ -104,11 +104,15 @@ class AscenderAttention(Attention, RuleParameters, Source):
         if self.P_k is not None:
             maps.append(self.P_k)
         many = x.shape[0] * x.shape[1] >= self.dim  # tokens: copying the weights costs less
-        if context is None and many and all(map(is_plain, maps)):  # one product instead of five
-            y = F.linear(x, torch.cat([m.weight for m in maps]))
-            q, k, v, z, *h = y.split([m.out_features for m in maps], -1)
-            streams: dict[str, Any] = {"q": q, "k": k, "v": v}
-            streams = {name: self._split(t) for name, t in streams.items()}
+        together = maps if many else maps[3:]  # in one product; of few tokens the narrow maps only
+        if context is None and all(map(is_plain, together)):
+            y = F.linear(x, torch.cat([m.weight for m in together]))
+            parts = list(y.split([m.out_features for m in together], -1))
+            if many:
+                streams: dict[str, Any] = {name: self._split(parts.pop(0)) for name in "qkv"}
+            else:
+                streams = super().project(x)
+            z, *h = parts
         else:
             streams, z, h = super().project(x, context), self.U(x), [self.P(x)]
             if self.P_k is not None:
