@@ -1,5 +1,7 @@
 """A small causal model, trained on whole sequences or on blocks over two processes."""
 
+from contextlib import contextmanager
+
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -8,7 +10,8 @@ from torch import nn
 from ascender import AscenderAttention
 from ascender.nn.context_parallel import context_parallel, own_block, sum_gradients
 
-VOCAB, DIM, HEADS, B, N, STEPS = 13, 24, 3, 2, 38, 3
+VOCAB, DIM, HEADS, B, N = 13, 24, 3, 2, 38
+STEPS = {"rope": 3, "float32": 3}  # of the others one
 FLOCK = {"scope": "flock", "far": 3, "window": 2, "n_global": 1, "position": "rope", "k": 3}
 CASES = {
     "rope": {},
@@ -62,15 +65,16 @@ def batch(step):
     return ids[:, :-1], ids[:, 1:]
 
 
-def train(options, split=False):
-    """The losses of some steps, the gradients of the first, the logits, the bytes received."""
-    net, parts = model(options), []
+def train(name, split=False):
+    """Of a case: the losses of its steps; of the first the gradients, the logits, and what the
+    first layers of all processes received."""
+    net = model(CASES[name])
     if split:
         context_parallel(net)
     optimiser = torch.optim.AdamW(net.parameters(), lr=1e-2)
     cut = own_block if split else lambda t: t
-    losses, first = [], None
-    for step in range(STEPS):
+    result = {"losses": []}
+    for step in range(STEPS.get(name, 1)):
         inputs, targets = (cut(t) for t in batch(step))
         logits = net(inputs)
         loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum") / (B * N)
@@ -81,12 +85,12 @@ def train(options, split=False):
             sum_gradients(net)
             dist.all_reduce(total)
         if step == 0:
-            first = [None if p.grad is None else p.grad.clone() for p in net.parameters()]
-            parts = logits.detach()
-            traffic = traffic_of(net) if split else None
-        losses.append(total.item())
+            grads = [None if p.grad is None else p.grad.clone() for p in net.parameters()]
+            result |= {"grads": grads, "logits": logits.detach()}
+            result["traffic"] = traffic_of(net) if split else None
+        result["losses"].append(total.item())
         optimiser.step()
-    return {"losses": losses, "grads": first, "logits": parts, "traffic": traffic}
+    return result
 
 
 def traffic_of(net):
@@ -97,10 +101,55 @@ def traffic_of(net):
     return every.tolist()
 
 
+def unequal(rank):
+    """What a process says whose block has one token more than that of the one before."""
+    net = context_parallel(model({}))
+    try:
+        net(torch.zeros(1, 8 + rank, dtype=torch.long))
+    except ValueError as error:
+        return str(error)
+
+
+def language_model(split=False):
+    """The logits of a model with positions that are added to the tokens, and a gradient."""
+    from ascender.hf import AscenderConfig, AscenderForCausalLM
+
+    torch.manual_seed(0)
+    config = AscenderConfig(
+        vocab_size=VOCAB, hidden_size=DIM, num_hidden_layers=2, num_attention_heads=HEADS,
+        position="sinusoidal",
+        attention_options={name: x for name, x in FLOCK.items() if name != "position"},
+    )  # fmt: skip
+    net = AscenderForCausalLM(config).double()
+    inputs, targets = batch(0)
+    positions = torch.arange(N)[None]
+    if split:
+        context_parallel(net)
+        inputs, targets, positions = (own_block(t) for t in (inputs, targets, positions))
+    logits = net(input_ids=inputs, position_ids=positions).logits
+    F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum").backward()
+    if split:
+        sum_gradients(net)
+    return logits.detach(), net.get_input_embeddings().weight.grad
+
+
+def run_language_model(rank, folder, processes):
+    with processes_of(rank, folder, processes):
+        torch.save(language_model(split=True), f"{folder}/{rank}")
+
+
 def run(rank, folder, processes):
     """Every case in this process; called by torch.multiprocessing."""
+    with processes_of(rank, folder, processes):
+        found = {name: train(name, split=True) for name in CASES}
+        torch.save({**found, "unequal": unequal(rank)}, f"{folder}/{rank}")
+
+
+@contextmanager
+def processes_of(rank, folder, processes):
+    """This process as one of a group."""
     torch.set_num_threads(1)
     store = dist.FileStore(f"{folder}/store", processes)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=processes)
-    torch.save({name: train(case, split=True) for name, case in CASES.items()}, f"{folder}/{rank}")
+    yield
     dist.destroy_process_group()

@@ -53,7 +53,7 @@ def context_parallel(model: nn.Module, group: dist.ProcessGroup | None = None) -
         check_layer(layer)
     for layer in layers:
         layer.__class__ = ContextParallelAttention
-        layer.group, layer.traffic = group, Traffic()
+        vars(layer).update(group=group, traffic=Traffic())
     return model
 
 
@@ -148,7 +148,8 @@ class ContextParallelAttention(AscenderAttention):
             name: part.view(len(held), t.shape[0], t.shape[1], -1).permute(1, 2, 0, 3)
             for (name, t), part in zip(sent.items(), keys.split(widths, -1), strict=True)
         }
-        call = _with_keys(call, Visibility(own, held, causal=True), {**every, "h_k": h_k[:, :, held]})
+        every["h_k"] = h_k[:, :, held]
+        call = _with_keys(call, Visibility(own, held, causal=True), every)
         flock = super().flock(call)
         if far is None:
             return flock
@@ -190,11 +191,12 @@ class ContextParallelAttention(AscenderAttention):
         processes have, sorted. Only h of the keys is read."""
         n, M = call.q.shape[2], h_k.shape[2]
         vis = Visibility.of(n, M, device=h_k.device, causal=True)
+        B, d, e = call.k.shape[0], call.k.shape[3], call.v.shape[3]
+        nothing = call.k.new_zeros(())
         stand_in = {
-            name: t.new_zeros(()).expand(t.shape[0], self.heads, M, t.shape[3])
-            for name, t in (("k", call.k), ("v", call.v), ("z_k", call.more["z_k"]))
+            "k": nothing.expand(B, self.heads, M, d),
+            "v": nothing.expand(B, self.heads, M, e),
         }
-        stand_in["z_k"] = stand_in["z_k"][:, : call.more["z_k"].shape[1]]
         flock = super().flock(_with_keys(call, vis, {**stand_in, "h_k": h_k}))
         assert flock.scope is not None
         members = flock.scope.lists(flock.far).unique()
@@ -238,10 +240,9 @@ class ContextParallelAttention(AscenderAttention):
 
 def _with_keys(call: Call, vis: Visibility, keys: dict[str, Tensor]) -> Call:
     """The call against other keys; z is 0 where no rule reads it."""
-    more = {**call.more, **{name: keys[name] for name in ("z_k", "h_k") if name in keys}}
-    if "z_k" not in keys:
-        z = call.more["z_k"]
-        more["z_k"] = z.new_zeros(()).expand(*z.shape[:2], vis.M, z.shape[3])
+    z = call.more["z_k"]
+    z_k = keys.get("z_k", z.new_zeros(()).expand(*z.shape[:2], vis.M, z.shape[3]))
+    more = {**call.more, "z_k": z_k, "h_k": keys["h_k"]}
     return replace(call, k=keys["k"], v=keys["v"], bare=keys.get("bare"), vis=vis, more=more)
 
 
@@ -259,9 +260,7 @@ class _AllToAll(torch.autograd.Function):
     """all_to_all; the gradient of a row goes back to where it came from."""
 
     @staticmethod
-    def forward(
-        ctx: Any, rows: Tensor, send: list[int], receive: list[int], group: Any
-    ) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, send: list[int], receive: list[int], group: Any) -> Tensor:
         ctx.way = send, receive, group
         return all_to_all(rows, send, receive, group)
 
