@@ -152,7 +152,7 @@ def test_growth_is_the_exponent(found):
     rows = [r for r in of(found) if (r.layer, r.head) == (0, 0)]
     a, b = sorted(rows, key=lambda r: r.length)
     slope = math.log(b.support / a.support) / math.log(b.keys / a.keys)
-    assert growth(rows)[0, 0] == pytest.approx(slope)
+    assert growth(found)[0, 0] == pytest.approx(slope)
 
 
 def test_two_models_side_by_side(found, inputs):

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from ascender.hf.tokens import bytes_tokenizer
 from ascender.insight.limits import figures, measure
+from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.page import report
 from ascender.insight.limits.summary import advice, of, summary
 from ascender.insight.limits.tables import TABLES, brief, side_by_side
@@ -118,7 +119,7 @@ def looked(share, grows, temperature=1.0, other=None):
         for head in (0, 1)
         for n in (16, 64)
     ]  # fmt: skip
-    return SimpleNamespace(name="m", own="softmax", heads=rows)
+    return Measured("m", "softmax", (), rows)
 
 
 @pytest.mark.parametrize(

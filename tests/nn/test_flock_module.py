@@ -14,7 +14,7 @@ from ascender.core.losses import collect
 from ascender.core.normalizers import NORMALIZERS
 from ascender.nn.cache import CrossKV
 from support.laws import gap
-from support.module_cases import DIM, HEADS, B, N, make, tokens
+from support.module_cases import DIM, B, N, make, tokens
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -206,17 +206,6 @@ def test_lists_of_decoding_are_those_of_prefill():
                         for a, b in zip(got[:, :, 0].flatten(0, 1), want[:, :, i].flatten(0, 1),
                                         strict=True)]  # fmt: skip
                 assert all(same), (name, i)
-
-
-def test_neighbours_of_a_layer_are_in_its_flock():
-    module, x = layer("flock"), tokens()
-    _, parts, near = module(x, causal=True, return_parts=True, return_neighbours=True)
-    held = parts.weights > 0
-    named = torch.zeros_like(held).scatter(
-        -1, near.clamp_min(0).expand(B, HEADS, -1, -1), (near >= 0).expand(B, HEADS, -1, -1)
-    )
-    assert (named & ~held).sum() == 0
-    assert held.sum(-1).max() <= 4 + 2 + 1 + 1
 
 
 # Training.

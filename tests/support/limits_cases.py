@@ -16,3 +16,9 @@ def made(attention="ascender", normalizer="softmax", seed=0, **more):
         initializer_range=0.4, **more,
     )  # fmt: skip
     return AscenderForCausalLM(config).eval()
+
+
+def in_flock_scope(far=2, window=1, n_global=1, **more):
+    """The same in flock scope: at most far + window + 1 + n_global keys a row."""
+    scope = {"scope": "flock", "far": far, "window": window, "n_global": n_global}
+    return made(attention_options=scope, **more)

@@ -221,7 +221,7 @@ def limits(
 
     Entropy and effective support by context length, the 1/L envelope, the distance between
     selected and unselected keys, the share that stays separable, and the Jacobian by temperature,
-    for every layer and head and each normaliser.
+    for every layer and head and each normaliser. In flock scope also how large the flocks are.
     """
     from ascender.insight import limits as study
     from ascender.report.strings import languages
@@ -251,9 +251,8 @@ def _show_limits(result: Any, lang: str, all_tables: bool, as_json: bool) -> Non
     if as_json:
         print_json(record)
         return
-    chosen = tables.TABLES if all_tables else {"lengths": tables.brief}
     for model in record["models"]:
-        for name, table in chosen.items():
+        for name, table in tables.tables_of(model, short=not all_tables).items():
             title = f"{model['name']}: {STRINGS.text(f'title.{name}', lang)}"
             show(rich_table(table(model), lang, title, width=terminal.WIDTH))
     if record["verdict"] is not None:

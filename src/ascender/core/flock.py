@@ -24,6 +24,7 @@ from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 
 CHOICES = ("semantic", "scores")
+LISTS = ("neighbours", "far_keys")
 OF_QUERIES, OF_KEYS = ("q", "z_q", "h_q"), ("k", "v", "z_k", "h_k", "bare")
 
 
@@ -33,8 +34,9 @@ class Flock:
     that all heads share. `bare`: the keys without rotation, where k is rotated. `key_norm`: the
     length that all keys of a head have (QK-norm), so that k̃ = k / key_norm. `normalise`: the
     weights from (scores, V) where they are not the softmax. `scope`: where a query attends to its
-    flock only; None: to everything visible. `derived`: lazy attributes that are already known, by
-    name (a KV cache has z and h_unit); a `replace` drops them."""
+    flock only; None: to everything visible. `far_keys`: L_m(i) where it is given. `derived`: lazy
+    attributes that are already known, by name (a KV cache has z and h_unit); a `replace` drops
+    them."""
 
     q: Float[Tensor, "B H N d"]
     k: Float[Tensor, "B G M d"]
@@ -53,6 +55,7 @@ class Flock:
     pair_values: Callable[[Tensor], Tensor | None] | None = None  # from A, what pairs add to out
     normalise: Callable[[Tensor, Tensor], Tensor] | None = None
     scope: FlockScope | None = None
+    far_keys: Int[Tensor, "B #H N m"] | None = None
     affinity: str = "tied"
     affinity_term: bool = False
     affinity_bias: Float[Tensor, "n"] | None = None
@@ -148,8 +151,9 @@ class Flock:
     def far(self) -> Int[Tensor, "B #H N m"]:
         """L_m(i), the far keys of flock scope."""
         assert self.scope is not None
-        if isinstance(self.neighbours, Tensor):
-            return nb.given(self.neighbours, self.scope.outside)
+        lists = self.neighbours if self.far_keys is None else self.far_keys
+        if isinstance(lists, Tensor):
+            return nb.given(lists, self.scope.outside)
         return self.top_k(self.scope.outside, self.rules.sizes("far"))
 
     def narrowed(self) -> Flock:
@@ -243,7 +247,8 @@ class Flock:
     def rows(self, which: Int[Tensor, "R"], heads: Int[Tensor, "h"] | None = None) -> Flock:
         """Some of the queries (and heads) against all the keys."""
         flock = self if heads is None else self.of_heads(heads.tolist())
-        names = (*OF_QUERIES, *(["neighbours"] if isinstance(flock.neighbours, Tensor) else []))
+        lists = [n for n in LISTS if isinstance(getattr(flock, n), Tensor)]
+        names = (*OF_QUERIES, *lists)
         cut: dict[str, Any] = {name: getattr(flock, name).index_select(-2, which) for name in names}
         other = flock.other_dense
         if other is not None and to_4d(other).shape[-2] > 1:
@@ -274,7 +279,7 @@ class Flock:
                 known[id(t)] = t.narrow(axis, heads[0], 1) if one else t.index_select(axis, index)
             return known[id(t)]
 
-        mine = {n: cut(getattr(self, n)) for n in (*OF_QUERIES, *OF_KEYS, "neighbours")}
+        mine = {n: cut(getattr(self, n)) for n in (*OF_QUERIES, *OF_KEYS, *LISTS)}
         numbers = {name: cut(getattr(self.rules, name), 0) for name in NUMBERS}
         for name in ("k", "far"):
             if len(sizes := self.rules.sizes(name)) > 1:
@@ -343,9 +348,11 @@ def make_flock(
     def count() -> Tensor:
         if scope is None:
             return vis.count
-        near = fields.get("neighbours", "semantic")
-        given = isinstance(near, Tensor)
-        return scope.count(nb.given(near, scope.outside) if given else rules.sizes("far"))
+        far = fields.get("far_keys")
+        lists = fields.get("neighbours") if far is None else far
+        if isinstance(lists, Tensor):
+            return scope.count(nb.given(lists, scope.outside))
+        return scope.count(rules.sizes("far"))
 
     q, rules, normalise = apply_normalizer(normalizer, q, rules, count)
     return Flock(

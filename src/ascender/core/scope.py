@@ -24,6 +24,14 @@ SCOPES = ("visible", "flock")
 
 
 @dataclass(frozen=True)
+class FarKeys:
+    """L_m(i) of another layer, handed to an attention in flock scope as its `neighbours`: it takes
+    these far keys and ranks none of its own. N_k(i) is chosen inside the flock as ever."""
+
+    index: Int[Tensor, "B #H N m"]
+
+
+@dataclass(frozen=True)
 class FlockScope:
     """Who is in a flock besides the far keys. `vis` is V: window and globals do not limit it."""
 

@@ -27,9 +27,11 @@ from ascender.common.validate import nearest
 from ascender.core.combine import Parts
 from ascender.core.normalizers import Normalizer
 from ascender.core.schedule import get_lam, set_lam
+from ascender.core.scope import FarKeys
 from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
 from ascender.nn.cache import CrossKV
+from ascender.nn.module import AscenderAttention
 from ascender.nn.positions import Position
 from ascender.nn.slot import Attention
 
@@ -167,6 +169,9 @@ class AscenderModel(AscenderPreTrainedModel):
         )
         first = config.num_hidden_layers if cross else 0  # an encoder's layers come before
         self.layers = nn.ModuleList(Block(config, where, first + i, cross) for i in range(layers))
+        for i, attention in enumerate(self.attentions):
+            if isinstance(attention, AscenderAttention):
+                attention.far_from_below = i % config.share_neighbours > 0
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.norm_eps)
         self.gradient_checkpointing = False
         set_lam(self, config.lam or {})
@@ -302,7 +307,8 @@ class AscenderModel(AscenderPreTrainedModel):
         caches: AscenderCache | None, neighbours: Tensor | None, parts: bool,
     ) -> tuple[list[Tensor], list[dict[str, Any]]]:  # fmt: skip
         """(the states before the first layer and after every one, what each layer was asked for)"""
-        states, extras, near = [x], [], neighbours
+        states, extras = [x], []
+        near: Tensor | FarKeys | None = neighbours
         share = self.config.share_neighbours
         for i, block in enumerate(self.layers):
             if neighbours is None and i % share == 0:

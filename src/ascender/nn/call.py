@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender.core.combine import Bias, LowRank
+from ascender.core.scope import FarKeys
 from ascender.core.visibility import Visibility
 from ascender.nn.cache import CrossKV
 from ascender.nn.positions import Position
@@ -33,7 +34,7 @@ class Call:
     vis: Visibility
     position: Position
     other: Bias = None
-    neighbours: str | Int[Tensor, "..."] | None = None
+    neighbours: str | Int[Tensor, "..."] | FarKeys | None = None
     bare: Float[Tensor, "B G M d"] | None = None  # the keys before rotation
     dropout: float = 0.0
     backend: str = "auto"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,7 @@ from ascender.core.geometry import unit
 from ascender.core.index_loss import index_loss
 from ascender.core.losses import Losses, Source
 from ascender.core.rules import by_head
-from ascender.core.scope import FlockScope
+from ascender.core.scope import FarKeys, FlockScope
 from ascender.core.visibility import Visibility
 from ascender.nn.cache import Cache
 from ascender.nn.call import Call
@@ -57,6 +57,7 @@ class AscenderAttention(Attention, RuleParameters, Source):
     name = "ascender"
     windows = True
     of_context = ("k", "v", "z_k", "h_k", "index_k")
+    far_from_below = False  # set by a stack: in flock scope another layer's far keys are given
     visible_phase = False  # set by a schedule: attend to everything visible for now
 
     def __init__(self, dim: int, heads: int, *, qk_norm: bool = False, **options: Any) -> None:
@@ -143,7 +144,8 @@ class AscenderAttention(Attention, RuleParameters, Source):
     def has_index(self) -> bool:  # type: ignore[override]
         """Whether a learned affinity chooses the far keys."""
         semantic = isinstance(self.neighbours, str) and self.neighbours == "semantic"
-        return self.scope == "flock" and self.affinity == "query-key" and semantic
+        ranks = semantic and not self.far_from_below
+        return self.scope == "flock" and self.affinity == "query-key" and ranks
 
     @property
     def flock_only(self) -> bool:
@@ -178,7 +180,7 @@ class AscenderAttention(Attention, RuleParameters, Source):
 
     def flock(self, call: Call) -> Flock:
         """The call as backends take it."""
-        near = self.neighbours if call.neighbours is None else call.neighbours
+        near, far = self._lists(call)
         cross = call.vis.cross  # there are no distances there
         options: dict[str, Any] = dict(
             vis=call.vis, other=call.other, normalizer=self.normalizer,
@@ -186,7 +188,7 @@ class AscenderAttention(Attention, RuleParameters, Source):
             affinity_term=self.affinity_term, affinity_bias=None if cross else self.distance_bias,
         )  # fmt: skip
         if self.flock_only:
-            options["scope"] = self._flock_scope(call.vis)
+            options.update(scope=self._flock_scope(call.vis), far_keys=far)
         if "values" in ways(type(call.position)):
             options["pair_values"] = call.pair_values
         if call.cache is not None:
@@ -201,6 +203,21 @@ class AscenderAttention(Attention, RuleParameters, Source):
             call.q, k, v, *geometry, rules=self.rules(), bare=bare, dropout=call.dropout,
             neighbours=check_neighbours(near, B, H, N), **options,
         )  # fmt: skip
+
+    def _lists(self, call: Call) -> tuple[str | Tensor, Tensor | None]:
+        """(what N_k(i) goes by, L_m(i) where another layer's is given)"""
+        given = call.neighbours
+        if not isinstance(given, FarKeys):
+            return (self.neighbours if given is None else given), None
+        if not self.flock_only:
+            raise ValueError(
+                f"neighbours = FarKeys with scope={self.scope!r}, visible_phase="
+                f"{self.visible_phase}; expected index lists: far keys are of flock scope"
+            )
+        index, (B, H, N) = given.index, call.q.shape[:3]
+        if index.shape[-1]:  # with far = 0 a flock has window and globals only
+            index = cast(Tensor, check_neighbours(index, B, H, N))
+        return self.neighbours, index
 
     def _flock_scope(self, vis: Visibility) -> FlockScope:
         if not vis.cross:
@@ -232,7 +249,7 @@ class AscenderAttention(Attention, RuleParameters, Source):
         if "rules" in wanted:
             *rest, losses = found
             found = tuple(rest) if return_parts else rest[0]
-        if "index" in wanted and call.neighbours is None:
+        if "index" in wanted and (call.neighbours is None or isinstance(call.neighbours, FarKeys)):
             h = call.more["index_q"], call.more["index_k"]
             index = index_loss(flock, self._flock_scope(call.vis), *h)
             losses = Losses.of_index(index) if losses is None else replace(losses, index=index)
@@ -249,8 +266,14 @@ class AscenderAttention(Attention, RuleParameters, Source):
         call = replace(call, q=call.q.masked_fill(bad, 0))
         return self.parts(call) if parts else (self.attend_heads(call),)
 
-    def neighbours_of(self, call: Call) -> Int[Tensor, "B #H N K"]:
+    def neighbours_of(self, call: Call) -> Int[Tensor, "B #H N K"] | FarKeys | None:
+        """In flock scope L_m(i), by the layer's own ranking or as given; with given lists, and in
+        visible scope, N_k(i). None while a schedule has flock scope wait."""
+        if self.scope == "flock" and self.visible_phase and call.neighbours is None:
+            return None
         flock = self.flock(call)
+        if flock.scope is not None and isinstance(flock.neighbours, str):
+            return FarKeys(flock.far)
         if call.cache is None:
             return find_neighbours(flock)
         near, start = flock.members, call.vis.M - flock.vis.M  # a cache leaves out what none sees

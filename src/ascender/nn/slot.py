@@ -27,6 +27,7 @@ from ascender.core.checks import KNOWN_ELSEWHERE, check_other, check_window, mak
 from ascender.core.combine import Bias, Parts, add_bias
 from ascender.core.normalizers import NORMALIZERS, Normalizer
 from ascender.core.normalizers import normalizer as make_normalizer
+from ascender.core.scope import FarKeys
 from ascender.core.visibility import Visibility
 from ascender.nn.cache import CrossKV, KVCache
 from ascender.nn.call import Call, Unsupported, check_tokens, new_token_mask, padding
@@ -162,7 +163,7 @@ class Attention(nn.Module, ABC):
         scores = self.position.scores(call.q, vis.p, vis.j)
         return other if scores is None else add_bias(other, scores / call.q.shape[-1] ** 0.5)
 
-    def neighbours_of(self, call: Call) -> Int[Tensor, "..."] | None:
+    def neighbours_of(self, call: Call) -> Int[Tensor, "..."] | FarKeys | None:
         """The neighbour lists of a pass, for another layer to use."""
         return call.neighbours if isinstance(call.neighbours, Tensor) else None
 
@@ -174,7 +175,7 @@ class Attention(nn.Module, ABC):
         mask: Bool[Tensor, "..."] | None = None,
         *,
         other: Bias = None,
-        neighbours: str | Int[Tensor, "..."] | None = None,
+        neighbours: str | Int[Tensor, "..."] | FarKeys | None = None,
         cache: Any = None,
         positions: Int[Tensor, "..."] | None = None,
         backend: str | None = None,
@@ -190,7 +191,7 @@ class Attention(nn.Module, ABC):
                    in the attention (rope, alibi, t5, shaw) do nothing there
         mask       bool, True = may attend: (B, M) for padding, or broadcastable to (B, H, N, M)
         other      an additive bias that broadcasts to (B, H, N, M), or LowRank
-        neighbours index lists (ascender, graph), such as another layer's
+        neighbours index lists (ascender, graph), such as another layer's; in flock scope FarKeys
         cache      x are the next tokens, which attend causally to themselves and to the cache. With
                    a context: a CrossKV, so that its keys are computed once
         positions  (N,) or (B, N), for rope and the absolute ones, where not 0, 1, 2 …
@@ -252,7 +253,8 @@ class Attention(nn.Module, ABC):
 
     def call(
         self, x: Tensor, context: Tensor | None = None, *, causal: bool = False,
-        mask: Tensor | None = None, other: Bias = None, neighbours: str | Tensor | None = None,
+        mask: Tensor | None = None, other: Bias = None,
+        neighbours: str | Tensor | FarKeys | None = None,
         cache: Any = None, positions: Tensor | None = None,
     ) -> Call:  # fmt: skip
         """The checked inputs of a forward pass."""

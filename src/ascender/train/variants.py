@@ -3,7 +3,8 @@
     variant = name + piece + piece …        ascender+alibi, no-sep+k=8, vanilla+rope+window=128
 
 The name is one of VARIANTS, or module:Class of an attention of your own (my_bias:First+rope+k=8). A
-piece is a position, a normaliser, or option=value of the attention. A piece that does not fit (a
+piece is a position, a normaliser, option=value of the attention, or share=n: n layers go by one
+search for neighbours (flock+share=2). A piece that does not fit (a
 window where there is none, an option that the attention lacks) is refused before any training.
 """
 
@@ -19,8 +20,9 @@ from ascender.common.user_code import is_code, is_imported
 from ascender.common.validate import lookup, nearest
 from ascender.core.normalizers import NORMALIZERS
 from ascender.core.rules import RULES
-from ascender.nn.baselines import attention_kind, check_scope, options_of
+from ascender.nn.baselines import ATTENTIONS, attention_kind, check_scope, options_of
 from ascender.nn.positions import POSITIONS
+from ascender.nn.slot import Attention
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Variant:
 
     options   of the attention        position    None: the task's default
     mute      rules whose λ stays 0   roles       one frozen rule per head, in turn
-    share     consecutive layers that use the neighbours of the first of them
+    share     consecutive layers that use the neighbours (flock scope: the far keys) of the first
     half      the half of the layers that has it, "lower" or "upper"; the others are vanilla
     """
 
@@ -149,6 +151,8 @@ def _with(base: Variant, piece: str, name: str) -> Variant:
             f"{', '.join(known)}, or option=value such as k=8"
         )
     option, _, text = piece.partition("=")
+    if option == "share":
+        return replace(base, share=_share(base.attention, text, name))
     if not is_code(base.attention) or is_imported(base.attention):  # else checked when it is built
         _check_option(base.attention, option, text, name)
     try:
@@ -156,6 +160,22 @@ def _with(base: Variant, piece: str, name: str) -> Variant:
     except json.JSONDecodeError:
         value = text
     return replace(base, options={**base.options, option: value})
+
+
+def _share(attention: str, text: str, name: str) -> int:
+    """How many layers share; refused where the attention has no lists to hand on."""
+    if not text.isdigit() or int(text) < 1:
+        raise ValueError(f"share = {text} in variant {name!r}; expected an int of at least 1")
+    if is_code(attention) and not is_imported(attention):  # checked when it is built
+        return int(text)
+    kind = attention_kind(attention)
+    if kind.neighbours_of is Attention.neighbours_of:
+        able = [n for n, k in ATTENTIONS.items() if k.neighbours_of is not Attention.neighbours_of]
+        raise ValueError(
+            f"share = {text} in variant {name!r}: {attention} attention searches for no "
+            f"neighbours; expected one of {', '.join(able)}"
+        )
+    return int(text)
 
 
 def _check_option(attention: str, option: str, text: str, name: str) -> None:

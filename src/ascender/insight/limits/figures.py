@@ -34,16 +34,19 @@ def support(measured: Measured, lang: str = "en") -> Figure:
     for i, name in enumerate(names):
         rows = of(measured, name)
         here = [[r for r in rows if r.length == n] for n in lengths]
-        axis.plot([fmean(r.keys for r in h) for h in here],
+        axis.plot([fmean(map(measured.visible, h)) for h in here],
                   [fmean(r.support for r in h) for h in here], color=normalizer(name),
                   ls=LINES[i % 5], marker=MARKS[i % 7],
                   label=name + (" *" if name == measured.own else ""))  # fmt: skip
-    keys = [fmean(r.keys for r in of(measured) if r.length == n) for n in lengths]
-    axis.plot(keys, keys, color=GREY, ls=":", lw=0.9, label="L")
-    axis.plot(keys, [GUIDE * k for k in keys], color=GREY, ls=(0, (1, 3)), lw=0.9,
-              label=f"{GUIDE} L")  # fmt: skip
-    axis.set(xscale="log", yscale="log", xlabel=say("L"), ylabel=say("support"))
-    _plain(axis, keys)
+    own = [[r for r in of(measured) if r.length == n] for n in lengths]
+    keys = [fmean(r.keys for r in h) for h in own]
+    visible = [fmean(map(measured.visible, h)) for h in own]
+    axis.plot(visible, keys, color=GREY, ls=":", lw=0.9, label="L")
+    axis.plot(visible, [GUIDE * n for n in visible], color=GREY, ls=(0, (1, 3)), lw=0.9,
+              label=f"{GUIDE} |V|" if measured.flocks else f"{GUIDE} L")  # fmt: skip
+    axis.set(xscale="log", yscale="log", xlabel=say("visible" if measured.flocks else "L"),
+             ylabel=say("support"))  # fmt: skip
+    _plain(axis, visible)
     legend(figure, [axis])
     return figure
 
@@ -135,16 +138,20 @@ def compare(one: Measured, two: Measured, lang: str = "en") -> Figure:
     for i, (measured, colour) in enumerate(zip((one, two), colours, strict=True)):
         rows = of(measured)
         for place in sorted({(r.layer, r.head) for r in rows}):
-            line = sorted((r.keys, r.share) for r in rows if (r.layer, r.head) == place)
+            line = sorted(
+                (measured.visible(r), r.share) for r in rows if (r.layer, r.head) == place
+            )
             axis.plot(*zip(*line, strict=True), color=colour, lw=0.5, alpha=0.4)
         lengths = sorted({r.length for r in rows})
         here = [[r for r in rows if r.length == n] for n in lengths]
-        axis.plot([fmean(r.keys for r in h) for h in here],
+        axis.plot([fmean(map(measured.visible, h)) for h in here],
                   [fmean(r.share for r in h) for h in here], color=colour, lw=2.2, ls=LINES[i],
                   marker=MARKS[i], label=measured.name)  # fmt: skip
     axis.axhline(GUIDE, color=GREY, ls=":", lw=0.9, label=f"{GUIDE}")
-    axis.set(xscale="log", ylim=(0, 1.02), xlabel=say("L"), ylabel=say("share"))
-    _plain(axis, sorted({round(r.keys) for r in of(one)}))
+    flocks = one.flocks or two.flocks
+    axis.set(xscale="log", ylim=(0, 1.02), xlabel=say("visible" if flocks else "L"),
+             ylabel=say("share"))  # fmt: skip
+    _plain(axis, sorted({round(one.visible(r)) for r in of(one)}))
     legend(figure, [axis])
     return figure
 

@@ -4,16 +4,17 @@
     measured.heads      a row for every length, normaliser, layer and head
     measured.curves     distance and separability against N, of the model's own weights
     measured.slopes     the Jacobian against T, at the greatest length
+    measured.flocks     |F| beside |V| by length and layer; empty where no layer has flock scope
 
 Every number is a mean over the rows (queries) that were measured: of each sequence those that see
 the most keys, evenly spread where many see as many; never padding. L is the number of keys that a
-row sees.
+row attends to: |V|, in flock scope |F|.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,6 +25,7 @@ from ascender.core.normalizers import NORMALIZERS, Sparsemax
 from ascender.insight.capture import Layer, capture
 from ascender.insight.contribution import rows_of
 from ascender.insight.limits.distance import GUIDE, Selection, selection
+from ascender.insight.limits.flocks import FlockSize
 from ascender.insight.limits.sensitivity import (
     EXPONENT,
     TEMPERATURES,
@@ -122,6 +124,12 @@ class Measured:
     heads: list[Head] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
     slopes: list[ScoreSensitivity] = field(default_factory=list)
+    flocks: list[FlockSize] = field(default_factory=list)
+
+    def visible(self, row: Head) -> float:
+        """|V| of a row of `heads`."""
+        sizes = {(size.length, size.layer): size.visible for size in self.flocks}
+        return sizes.get((row.length, row.layer), row.keys)
 
     def asdict(self) -> dict[str, Any]:
         return asdict(self)
@@ -129,14 +137,17 @@ class Measured:
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Measured:
         """From what asdict gave."""
-        kinds: dict[str, Any] = {"heads": Head, "curves": Curve, "slopes": ScoreSensitivity}
-        rows = {name: [kind(**row) for row in stored[name]] for name, kind in kinds.items()}
+        kinds: dict[str, Any] = {
+            "heads": Head, "curves": Curve, "slopes": ScoreSensitivity, "flocks": FlockSize,
+        }  # fmt: skip
+        rows = {name: [kind(**row) for row in stored.get(name, ())] for name, kind in kinds.items()}
         return cls(stored["name"], stored["own"], tuple(stored["layers"]), **rows)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The queries of a layer that are measured; base and rest as they are in S."""
+    """The queries of a layer that are measured; base and rest as they are in S. `visible` is what
+    they attend to, in flock scope F(i); V then is |V(i)|."""
 
     S: Tensor
     A: Tensor
@@ -147,6 +158,7 @@ class Rows:
     k: Tensor
     x: Tensor
     temperature: Tensor
+    V: Tensor | None = None
 
     @property
     def L(self) -> Tensor:
@@ -176,6 +188,14 @@ def measure(
         for at, (layer, real) in enumerate(zip(layers, rows_of(layers), strict=True)):
             sample = measured_rows(layer, real, min(rows, max(1, length // 8)))
             place: dict[str, Any] = {"length": length, "layer": at}
+            if int(sample.L.max()) < 2:
+                raise ValueError(
+                    f"{layer.name}: a row attends to {int(sample.L.max())} key; expected at least "
+                    "2: of one key none is left out"
+                )
+            if sample.V is not None:
+                support = effective_support(sample.A)
+                measured.flocks.append(FlockSize.of(length, at, sample.V, sample.L, support))
             for normalizer in names:
                 for h, numbers, picked in _heads(sample, normalizer, own):
                     measured.heads.append(Head(normalizer=normalizer, head=h, **place, **numbers))
@@ -183,7 +203,7 @@ def measure(
                         measured.curves.extend(_curves(picked, head=h, **place))
                 if length == last:
                     measured.slopes.extend(_slopes(sample, normalizer, own, temperatures, place))
-    return Measured(name, own, tuple(where), measured.heads, measured.curves, measured.slopes)
+    return replace(measured, layers=tuple(where))
 
 
 def own_normalizer(model: nn.Module) -> str:
@@ -194,7 +214,7 @@ def own_normalizer(model: nn.Module) -> str:
 
 def measured_rows(layer: Layer, real: Tensor, rows: int = ROWS) -> Rows:
     """Of each sequence the real rows (contribution.rows_of) that see the most keys, in float64."""
-    which = _longest(layer.visible[:, 0].sum(-1) * real[:, 0], rows)
+    which = _longest(_visible_keys(layer) * real[:, 0], rows)
 
     def pick(t: Tensor) -> Tensor:
         index = which[:, None, :, None].expand(-1, t.shape[1], -1, t.shape[-1])
@@ -208,7 +228,18 @@ def measured_rows(layer: Layer, real: Tensor, rows: int = ROWS) -> Rows:
     return Rows(
         whole, pick(parts.weights).double(), base, whole - base, pick(layer.visible),
         pick(layer.q).double() / T, layer.k.double(), x, T.flatten(),
+        None if layer.all_visible is None else pick(layer.all_visible).sum(-1),
     )  # fmt: skip
+
+
+def _visible_keys(layer: Layer) -> Tensor:
+    """|V(i)| of head 0, (B, N); in flock scope without the rows whose flock is all of V(i)
+    (globals), where a sequence has others."""
+    if layer.all_visible is None:
+        return layer.visible[:, 0].sum(-1)
+    chosen = (layer.all_visible & ~layer.visible).any((1, 3))
+    counts = layer.all_visible[:, 0].sum(-1)
+    return torch.where(chosen | ~chosen.any(-1, keepdim=True), counts, 0)
 
 
 def _longest(counts: Tensor, rows: int) -> Tensor:

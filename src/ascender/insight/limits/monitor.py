@@ -17,6 +17,7 @@ from transformers import TrainerCallback
 from ascender.insight.capture import capture
 from ascender.insight.contribution import rows_of
 from ascender.insight.limits.distance import GUIDE, selection
+from ascender.insight.limits.flocks import FlockSize, flock_warnings
 from ascender.insight.limits.measure import Head, mean, measured_rows
 from ascender.insight.limits.support import effective_support, entropy
 from ascender.insight.loading import fed
@@ -116,11 +117,12 @@ CHECKS = (
 )
 
 
-def guideline(rows: Sequence[Head]) -> list[str]:
-    """Warnings by N < 0.06 L, with N = exp(H) the keys that a head uses, and T ≥ 0.1."""
-    warnings = []
+def guideline(rows: Sequence[Head], flocks: Sequence[FlockSize] = ()) -> list[str]:
+    """Warnings by N < 0.06 L, with N = exp(H) the keys that a head uses, in layers of flock scope
+    N = |F| and L = |V|; and by T ≥ 0.1."""
+    warnings, chosen = [], {size.layer for size in flocks}
     for length in sorted({row.length for row in rows}):
-        here = [row for row in rows if row.length == length]
+        here = [row for row in rows if row.length == length and row.layer not in chosen]
         wide = [row for row in here if row.share >= GUIDE]
         if wide:
             worst = max(wide, key=lambda row: row.share)
@@ -128,6 +130,7 @@ def guideline(rows: Sequence[Head]) -> list[str]:
                 f"L = {length}: {len(wide)} of {len(here)} heads use N = exp(H) ≥ {GUIDE} L keys; "
                 f"most of all layer {worst.layer} head {worst.head} with {worst.share:.2f} L"
             )
+        warnings.extend(flock_warnings(flocks, length))
     cool = {(row.layer, row.head): row.temperature for row in rows if row.temperature < COOLEST}
     for (layer, head), T in sorted(cool.items()):
         warnings.append(f"layer {layer} head {head}: T = {T:.3g}; expected T ≥ {COOLEST}")

@@ -72,7 +72,7 @@ def document(kept: Sequence[dict[str, Any]], said: str | None, advised: Sequence
         parts += [said + "\n", markdown(tables.side_by_side(*kept))]
     for stored in kept:
         parts.append(f"## {escape(stored['name'])}\n")
-        for name, table in tables.TABLES.items():
+        for name, table in tables.tables_of(stored).items():
             parts += [f"{STRINGS.text(f'title.{name}', 'en')}\n", markdown(table(stored))]
     parts += [f"{en}\n" for en, _ in advised]
     return "\n".join(parts)
@@ -89,11 +89,14 @@ def _page(
         both = (Paragraph((said, said)), tables.side_by_side(*kept))
         sections.append(Section(("", ""), both))
     for m, stored in zip(models, kept, strict=True):
-        warnings = tuple((line, line) for line in guideline(of(m))) or (title["none"],)
-        model_tables = tuple(table(stored) for table in tables.TABLES.values())
+        warnings = tuple((line, line) for line in guideline(of(m), m.flocks)) or (title["none"],)
+        model_tables = tuple(table(stored) for table in tables.tables_of(stored).values())
         guide: tuple[Block, ...] = (Subheading(title["warnings"]), Items(warnings))
         sections.append(Section((m.name, m.name), (*guide, *model_tables)))
-    definitions = Items(tuple(STRINGS.section("definition").values()), "soft")
+    defined = STRINGS.section("definition")
+    if not any(m.flocks for m in models):
+        del defined["flock"]
+    definitions = Items(tuple(defined.values()), "soft")
     sections.append(Section(title["figures"], tuple(drawn), "figures"))
     sections.append(Section(title["definitions"], (definitions,)))
     said_first = tuple(Paragraph(pair, "said") for pair in advice(models[0]))

@@ -51,7 +51,7 @@ class LimitsResult:
             "models": [summary(m) for m in models],
             "verdict": None if other is None
             else verdict(compared(self.measured, other, self.paired)),
-            "warnings": {m.name: guideline(of(m)) for m in models},
+            "warnings": {m.name: guideline(of(m), m.flocks) for m in models},
             "advice": [in_language(pair, lang) for pair in advice(self.measured)],
         }  # fmt: skip
 

@@ -1,17 +1,21 @@
 """Means over heads, whether two models differ, and what to do about it.
 
-exp(H) ∝ L^β        β = 1: a head spreads over the same share of any length, the collapse
+exp(H) ∝ |V|^β      β = 1: a head spreads over the same share of any length, the collapse
                     β = 0: over the same number of keys, none
+
+|V| is L except in flock scope, where |F| hardly grows with the length.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from statistics import fmean, stdev
 from typing import Any
 
 from ascender.insight.limits.distance import GUIDE
+from ascender.insight.limits.flocks import FlockSize, enough_keys
 from ascender.insight.limits.measure import Head, Measured
 from ascender.insight.limits.monitor import COOLEST
 from ascender.insight.limits.strings import STRINGS
@@ -31,18 +35,22 @@ def summary(measured: Measured) -> dict[str, Any]:
         numbers = {what: fmean(getattr(row, what) for row in here) for what in MEANS}
         numbers |= {what: max(getattr(r, what) for r in here) for what in ("spectral", "entry")}
         rows.append({**place, "n": len(here), **numbers})
-    return {
+    kept = {
         "name": measured.name, "own": measured.own, "layers": len(measured.layers),
         "rows": rounded(rows), "curves": rounded(_curves(measured)),
         "slopes": rounded(_slopes(measured)), "growth": rounded(_growth(measured)),
     }  # fmt: skip
+    if measured.flocks:
+        kept["flocks"] = rounded([asdict(size) for size in measured.flocks])
+    return kept
 
 
-def growth(rows: Sequence[Head]) -> dict[tuple[int, int], float]:
-    """β of every head, by least squares of log exp(H) = H on log L; needs two lengths."""
+def growth(measured: Measured, normalizer: str | None = None) -> dict[tuple[int, int], float]:
+    """β of every head, by least squares of log exp(H) = H on log |V|; needs two lengths."""
     slopes = {}
-    for place, here in grouped(rows, "layer", "head"):
-        x, y = [math.log(row.keys) for row in here], [math.log(row.support) for row in here]
+    for place, here in grouped(of(measured, normalizer), "layer", "head"):
+        x = [math.log(measured.visible(row)) for row in here]
+        y = [math.log(row.support) for row in here]
         mx, my = fmean(x), fmean(y)
         square = sum((a - mx) ** 2 for a in x)
         if square > 0:
@@ -60,12 +68,13 @@ def of(measured: Measured, normalizer: str | None = None) -> list[Head]:
 def compared(a: Measured, b: Measured, paired: bool = False) -> dict[str, Any]:
     """Do a's heads spread less, or more slowly, than b's? Mean and standard deviation over heads.
     paired: the heads are the same ones (the same weights), so they are also compared one by one."""
-    one, two = growth(of(a)), growth(of(b))
+    one, two = growth(a), growth(b)
     longest = max({r.length for r in of(a)} & {r.length for r in of(b)})
     shares = [{(r.layer, r.head): r.share for r in of(m) if r.length == longest} for m in (a, b)]
     comparison: dict[str, Any] = {
         "names": [a.name, b.name], "length": longest, "heads": [len(x) for x in shares],
         "share": [_moments(x.values()) for x in shares],
+        "flocks": [bool(m.flocks) for m in (a, b)],
         "growth": [_moments(x.values()) for x in (one, two)] if one and two else None,
     }  # fmt: skip
     if paired:
@@ -77,13 +86,16 @@ def compared(a: Measured, b: Measured, paired: bool = False) -> dict[str, Any]:
 def verdict(comparison: dict[str, Any]) -> str:
     """The comparison in a sentence of numbers."""
     (a, b), (n, m), (x, y) = comparison["names"], comparison["heads"], comparison["share"]
+    flocks = comparison["flocks"]
+    whose = ["of its flock" if flock else "of its keys" if any(flocks) else "" for flock in flocks]
     said = (
-        f"At {comparison['length']} tokens {a} uses {_spread(x)} of its keys (exp(H)/L, mean ± sd "
-        f"over {n} heads), {b} {_spread(y)} ({m} heads)"
+        f"At {comparison['length']} tokens {a} uses {_spread(x)} {whose[0] or 'of its keys'} "
+        f"(exp(H)/L, mean ± sd over {n} heads), {' '.join(filter(None, (b, _spread(y), whose[1])))}"
+        f" ({m} heads)"
     )
     if comparison["growth"] is not None:
-        said += "; exp(H) grows as L^β with β = {} against {}".format(
-            *(_spread(g) for g in comparison["growth"])
+        said += "; exp(H) grows as {}^β with β = {} against {}".format(
+            "|V|" if any(flocks) else "L", *(_spread(g) for g in comparison["growth"])
         )
     if "slower" in comparison:
         said += (
@@ -105,7 +117,7 @@ def _spread(x: tuple[float, float]) -> str:
 def _growth(measured: Measured) -> list[dict[str, Any]]:
     rows = []
     for normalizer in dict.fromkeys(row.normalizer for row in measured.heads):
-        slopes = growth(of(measured, normalizer))
+        slopes = growth(measured, normalizer)
         if slopes:
             low, high = min(slopes.values()), max(slopes.values())
             mean = fmean(slopes.values())
@@ -160,17 +172,46 @@ def advice(measured: Measured) -> tuple[Pair, Pair]:
         "name": measured.name, "length": longest, "share": f"{fmean(r.share for r in here):.2f}",
         "wide": wide, "heads": len(here), "guide": GUIDE,
     }  # fmt: skip
-    grows = ("", "") if beta is None else _string("grows", beta=f"{beta:.2f}")
-    result = joined(_string("seen", **numbers), grows, (".", "."))
+    flocks = [size for size in measured.flocks if size.length == longest]
+    seen = _flock_result(flocks, here, numbers) if flocks else _string("seen", **numbers)
+    over = "|V|" if flocks else "L"
+    grows = ("", "") if beta is None else _string("grows", over=over, beta=f"{beta:.2f}")
+    result = joined(seen, grows, (".", "."))
     cool = sorted({(r.layer, r.head) for r in own if r.temperature < COOLEST})
     if cool:
         layer, head = cool[0]
         return result, _string("cool", n=len(cool), coolest=COOLEST, layer=layer, head=head)
+    if flocks:
+        return result, _flock_advice(flocks)
     if wide < MOST * len(here):
         return result, _string("fine", guide=GUIDE)
     if beta is not None and beta < MOST:
         return result, _string("level")
     return result, _wide(measured)
+
+
+def _flock_result(
+    flocks: Sequence[FlockSize], rows: Sequence[Head], numbers: dict[str, Any]
+) -> Pair:
+    layers = {size.layer for size in flocks}
+    share = fmean(row.share for row in rows if row.layer in layers)
+    sizes = {
+        what: f"{fmean(getattr(size, what) for size in flocks):.0f}" for what in ("keys", "visible")
+    }
+    return _string(
+        "flock", **{**numbers, "share": f"{share:.2f}"}, **sizes,
+        held=f"{fmean(size.share for size in flocks):.2f}", layers=len(flocks),
+        within=sum(size.within for size in flocks),
+    )  # fmt: skip
+
+
+def _flock_advice(flocks: Sequence[FlockSize]) -> Pair:
+    if all(size.within for size in flocks):
+        return _string("flock_within", guide=GUIDE)
+    if any(size.whole for size in flocks):
+        return _string("flock_whole", guide=GUIDE)
+    enough = max(enough_keys(size.keys) for size in flocks)
+    return _string("flock_wide", guide=GUIDE, enough=enough)
 
 
 def _wide(measured: Measured) -> Pair:
@@ -186,7 +227,7 @@ def _wide(measured: Measured) -> Pair:
 
 
 def _beta(measured: Measured, normalizer: str | None = None) -> float | None:
-    slopes = growth(of(measured, normalizer))
+    slopes = growth(measured, normalizer)
     return fmean(slopes.values()) if slopes else None
 
 

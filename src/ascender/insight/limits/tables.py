@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,6 +13,8 @@ import numpy as np
 
 from ascender.common.files import write
 from ascender.insight.grouping import mean_interval
+from ascender.insight.limits.distance import GUIDE
+from ascender.insight.limits.flocks import enough_keys
 from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.strings import STRINGS
 from ascender.report.blocks import fill_blocks
@@ -23,11 +25,12 @@ def by_length(model: Mapping[str, Any]) -> Table:
     """The model's own weights at every length."""
     rows = [r for r in model["rows"] if r["normalizer"] == model["own"]]
     columns = (
-        "L", "H (nats)", "exp(H)", "exp(H)/L", "largest weight", "Δ", "at an edge", "½ range",
-        "at its edge", "N_s/N at 0.06 L", "d̃ / bound at 0.06 L", "critical N / L", "largest ‖J‖₂",
+        *_size_columns(model), "H (nats)", "exp(H)", "exp(H)/L", "largest weight", "Δ",
+        "at an edge", "½ range", "at its edge", "N_s/N at 0.06 L", "d̃ / bound at 0.06 L",
+        "critical N / L", "largest ‖J‖₂",
     )  # fmt: skip
     cells = [
-        (str(r["length"]), _n(r["entropy"]), _n(r["support"]), _n(r["share"]), _n(r["largest"]),
+        (*_sizes(model, r), _n(r["entropy"]), _n(r["support"]), _n(r["share"]), _n(r["largest"]),
          _n(r["delta"]), _percent(r["tight"]), _n(r["half_range"]), _percent(r["tight_range"]),
          _n(r["separable"]), _n(r["distance"] / r["bound"]), _n(r["critical"]), _n(r["spectral"]))
         for r in rows
@@ -40,8 +43,9 @@ def by_normalizer(model: Mapping[str, Any]) -> Table:
     lengths = sorted({r["length"] for r in model["rows"]})
     ends = dict.fromkeys((lengths[0], lengths[-1]))
     growth = {r["normalizer"]: r for r in model["growth"]}
+    over = "|V|" if "flocks" in model else "L"
     columns = (
-        "normaliser", *(f"exp(H)/L at {n}" for n in ends), "β of exp(H) ∝ L^β",
+        "normaliser", *(f"exp(H)/L at {n}" for n in ends), f"β of exp(H) ∝ {over}^β",
         *(f"{what} at {lengths[-1]}" for what in (
             "largest weight", "outside the envelope", "N_s/N", "critical N / L", "largest ‖J‖₂",
             "largest |J_jl|")),
@@ -96,25 +100,68 @@ def by_temperature(model: Mapping[str, Any]) -> Table:
 
 def brief(model: Mapping[str, Any]) -> Table:
     """The model's own weights in a few columns: what a terminal shows."""
-    columns = ("L", "exp(H)", "exp(H)/L", "largest weight", "N_s/N at 0.06 L", "largest ‖J‖₂")
+    columns = (
+        *_size_columns(model), "exp(H)", "exp(H)/L", "largest weight", "N_s/N at 0.06 L",
+        "largest ‖J‖₂",
+    )  # fmt: skip
     cells = [
-        (str(r["length"]), *(_n(r[what]) for what in (
+        (*_sizes(model, r), *(_n(r[what]) for what in (
             "support", "share", "largest", "separable", "spectral")))
         for r in model["rows"] if r["normalizer"] == model["own"]
     ]  # fmt: skip
     return _table("lengths", columns, cells)
 
 
+def by_flock(model: Mapping[str, Any]) -> Table:
+    """|F|/|V| by layer and length, where it is under 0.06, and from how many visible keys on it
+    is, as long as it does not grow."""
+    sizes = {(r["layer"], r["length"]): r for r in model["flocks"]}
+    lengths = sorted({length for _, length in sizes})
+    columns = (
+        "layer", "|F|", *(f"|F|/|V| at {n}" for n in lengths), f"under {GUIDE} at",
+        f"under {GUIDE} from |V|", f"exp(H)/|V| at {lengths[-1]}",
+    )  # fmt: skip
+    cells = []
+    for layer in sorted({layer for layer, _ in sizes}):
+        here = {n: sizes[layer, n] for n in lengths}
+        last = here[lengths[-1]]
+        within = [str(n) for n in lengths if here[n]["share"] < GUIDE]
+        cells.append((
+            str(layer), _n(last["keys"]), *(_n(here[n]["share"]) for n in lengths),
+            ", ".join(within) or "none",
+            "–" if last["keys"] >= last["visible"] else str(enough_keys(last["keys"])),
+            _n(last["support"] / last["visible"]),
+        ))  # fmt: skip
+    return _table("flock", columns, cells)
+
+
 TABLES = {
     "lengths": by_length, "normalizers": by_normalizer, "selection": by_selection,
     "temperature": by_temperature,
 }  # fmt: skip
+BRIEF = {"lengths": brief}
+
+
+def tables_of(model: Mapping[str, Any], short: bool = False) -> dict[str, Callable[..., Table]]:
+    """The tables of a model by name: `flock` where it has flock scope, after the first."""
+    first, *others = (BRIEF if short else TABLES).items()
+    flock = [("flock", by_flock)] if "flocks" in model else []
+    return dict([first, *flock, *others])
+
+
+def _size_columns(model: Mapping[str, Any]) -> tuple[str, ...]:
+    return ("tokens", "L = |F|") if "flocks" in model else ("L",)
+
+
+def _sizes(model: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[str, ...]:
+    return (str(row["length"]), *([_n(row["keys"])] if "flocks" in model else []))
 
 
 def side_by_side(one: Mapping[str, Any], two: Mapping[str, Any]) -> Table:
     """Two models by length, each with its own normaliser."""
-    columns = ("L", *(f"{what}, {m['name']}" for what in ("exp(H)", "exp(H)/L", "N_s/N")
-                      for m in (one, two)))  # fmt: skip
+    first = "tokens" if "flocks" in one or "flocks" in two else "L"
+    columns = (first, *(f"{what}, {m['name']}" for what in ("exp(H)", "exp(H)/L", "N_s/N")
+                        for m in (one, two)))  # fmt: skip
     by = [
         {r["length"]: r for r in m["rows"] if r["normalizer"] == m["own"]} for m in (one, two)
     ]  # fmt: skip
@@ -196,7 +243,7 @@ def _content(files: Sequence[Mapping[str, Any]], table: str) -> str:
         return f"{first['verdict']}\n"
     if table == "compare":
         return markdown(side_by_side(*first["models"]))
-    return markdown(TABLES[table](first["models"][0]))
+    return markdown(tables_of(first["models"][0])[table](first["models"][0]))
 
 
 def _value(name: str) -> float:
