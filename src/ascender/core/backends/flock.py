@@ -118,6 +118,7 @@ def _serves_token(flock: Flock) -> bool:
     return (
         not vis.cross and not torch.is_grad_enabled() and flock.q.dtype == torch.float32
         and flock.neighbours == "semantic" and flock.affinity == "query-key"
+        and flock.far_keys is None
         and flock.h_q.shape[1] == flock.h_k.shape[1] == len(r.sizes("far")) == len(r.sizes()) == 1
         and flock.other is None and flock.pair_values is None
         and _serves(flock)
