@@ -1,4 +1,4 @@
-"""The tables of docs/scaling.md, from the formulas of scaling.py.
+"""The tables of docs/scaling.md: from the formulas of scaling.py, and one from stored rows.
 
 python -m ascender.measure.scaling_tables --into docs/scaling.md
 """
@@ -6,6 +6,7 @@ python -m ascender.measure.scaling_tables --into docs/scaling.md
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -158,18 +159,30 @@ def decode_exchange() -> str:
     return table("decode-exchange", ("model", "MB dense", "MB flock", "flock/dense"), rows)
 
 
-def tables() -> dict[str, str]:
+def measured_rows(stored: Path) -> str:
+    """The share of rows that trained flocks ask for, as experiments/context_rows.py measured it."""
+    found = [json.loads(line) for line in stored.read_text(encoding="utf-8").splitlines()]
+    processes = sorted({row["processes"] for row in found})
+    rows = []
+    for far, layer in sorted({(row["far"], row["layer"]) for row in found}):
+        at = {r["processes"]: r for r in found if (r["far"], r["layer"]) == (far, layer)}
+        shares = (f"{at[P]['model']:.3f} ({at[P]['random']:.3f})" for P in processes)
+        rows.append((str(far), str(layer), *shares))
+    return table("measured", ("far keys", "layer", *(f"P = {P}" for P in processes)), rows)
+
+
+def tables(stored: Path) -> dict[str, str]:
     """Every block of the page."""
     return {
         "shapes": shapes(), "prefill": prefill(), "decoding": decoding(), "memory": memory(),
         "rules": with_rules(), "widths": widths(), "exchange": exchange(),
-        "decode-exchange": decode_exchange(),
+        "measured": measured_rows(stored), "decode-exchange": decode_exchange(),
     }  # fmt: skip
 
 
 def page(path: Path) -> str:
-    """The text of the page with its tables up to date."""
-    return fill_document(path, "scaling", tables())
+    """The text of the page with its tables up to date; its stored rows are in a folder beside."""
+    return fill_document(path, "scaling", tables(path.parent / path.stem / "rows.jsonl"))
 
 
 def main() -> None:
