@@ -36,6 +36,20 @@ def test_variants():
     assert variant("affinity").mute == ("align", "sep", "coh")
 
 
+def test_layers_share_by_the_name_of_a_variant():
+    assert [layer.far_from_below for layer in layers("flock+far=4+share=2")] == [False, True]
+    assert [layer.far_from_below for layer in layers("flock+far=4")] == [False, False]
+    assert variant("ascender+share=3+k=4").share == 3
+    assert variant("shared-neighbours+share=1").share == 1
+    for share in ("0", "two", "1.5", ""):
+        with pytest.raises(ValueError, match=f"share = {share} in variant .*; expected an int"):
+            variant(f"flock+share={share}")
+    with pytest.raises(ValueError, match=r"no neighbours; expected one of ascender, shuffled"):
+        variant("vanilla+share=2")
+    with pytest.raises(ValueError, match=r"share_neighbours = 2 with plain_layers"):
+        Run.of("distinct", variant="rules-lower+share=2", **SMALL)
+
+
 @pytest.mark.parametrize("name", ["vanilla", "longformer", "performer"])
 def test_a_scope_where_there_is_none(name):
     said = f"scope = 'flock': {name} attention .* expected one of ascender, shuffled"
@@ -89,7 +103,8 @@ def test_keys_of_stored_runs_stay():
     assert Run.of("distinct", **SMALL, visible_share=0.5).key != run.key
 
 
-def test_training_attends_to_all_first_and_validates_flocks(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["flock+far=2+window=1", "flock+far=2+window=1+share=2"])
+def test_training_attends_to_all_first_and_validates_flocks(name, tmp_path, monkeypatch):
     monkeypatch.setattr("ascender.tasks.distinct.Distinct.examples", 7)
     seen, judged = [], []
     one, evaluate = loop.Trainer._loss, loop.evaluate
@@ -108,7 +123,7 @@ def test_training_attends_to_all_first_and_validates_flocks(tmp_path, monkeypatc
 
     monkeypatch.setattr(loop.Trainer, "_loss", step)
     monkeypatch.setattr(loop, "evaluate", judge)
-    run = Run.of("distinct", variant="flock+far=2+window=1", **SMALL, steps=6, every=1,
+    run = Run.of("distinct", variant=name, **SMALL, steps=6, every=1,
                  visible_share=0.5)  # fmt: skip
     record = train(run, tmp_path / "run")
     assert seen == [False] * 3 + [True] * 3

@@ -36,7 +36,8 @@ class AscenderConfig(PreTrainedConfig):
     …_options                                what each takes beyond its sizes, such as {"k": 8}
     cross_attention                          of a decoder; None: `attention` where it can
     plain_layers                             layers, from 0, that have vanilla attention instead
-    share_neighbours                         layers that go by one search for neighbours
+    share_neighbours                         layers that go by one search for neighbours (in flock
+                                             scope: for far keys)
     dropout                                  on what a block adds; on the weights: in the options
     vector_size                              width of `vectors`, read by a linear map; 0: none
     lam                                      λ of the rules where not 1, as a schedule left them
