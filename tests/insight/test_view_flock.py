@@ -126,3 +126,23 @@ def test_a_retrofitted_model_in_flock_scope():
         missed = 1 - (dense[h] * F).sum(-1)
         assert reader.array(head["missed"])[0] == pytest.approx(missed, abs=1e-5)
         assert missed.max() > 0.05
+
+
+@torch.no_grad()
+def test_dense_attention_where_layers_share_far_keys():
+    """Nothing is shared over V(i): dense attention is that of the same model without sharing, given
+    what the layer reads."""
+    shared = flock_model(share_neighbours=2)
+    _, layers = capture(shared, input_ids=ids(), use_cache=False)
+    assert torch.equal(layers[0].visible, layers[1].visible)
+    with watching(shared, with_dense=True) as layers:
+        shared(input_ids=ids(), use_cache=False)
+    weights = []
+    for made in (shared, flock_model()):
+        for module in made.modules():
+            if hasattr(module, "visible_phase"):
+                module.visible_phase = True
+        weights.append(made(input_ids=ids(), output_attentions=True, use_cache=False).attentions)
+    torch.testing.assert_close(weights[0], weights[1])
+    torch.testing.assert_close(layers[0].dense.parts.weights, weights[0][0])
+    assert layers[1].missed.max() > 0

@@ -34,11 +34,12 @@ def model(**fields):
     return AscenderForCausalLM(AscenderConfig(**{**few, **fields})).eval()
 
 
-def flock_model(**options):
+def flock_model(share_neighbours=1, **options):
     """The same in flock scope, the affinity term on: two far keys, a window and a global token."""
     few = {"omega": 0.7, "k": 2, "d_z": 5, "d_a": 3}
     near = {"scope": "flock", "far": 2, "window": 1, "n_global": 1}
-    return model(attention_options={**few, **near, **options})
+    options = {**few, **near, **options}
+    return model(attention_options=options, share_neighbours=share_neighbours)
 
 
 def with_temperatures(made):

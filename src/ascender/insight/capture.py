@@ -27,6 +27,7 @@ from ascender.core.flock import Flock
 from ascender.core.geometry import accum_dtype
 from ascender.core.neighbours import as_mask
 from ascender.core.rules import RULES
+from ascender.core.scope import FarKeys
 from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 from ascender.hf.masks import understood
@@ -181,8 +182,9 @@ def _slot_parts(
         if isinstance(attention, AscenderAttention):
             over_all = None
             if with_dense and attention.flock_only:  # a normaliser may count the keys
+                given = None if isinstance(call.neighbours, FarKeys) else call.neighbours
                 with _replaced(attention, "visible_phase", True):
-                    over_all = attention.flock(call)
+                    over_all = attention.flock(replace(call, neighbours=given))
             out, layer = _flocking(name, attention.flock(call), over_all)
         else:
             out, terms = type(attention).parts(attention, call)
