@@ -170,3 +170,18 @@ def test_a_cached_token_that_is_not_a_number_is_remembered(served):
     assert out[0].isnan().all()
     assert out[1].isfinite().all()
     assert served
+
+
+@torch.no_grad()
+def test_far_keys_of_the_layer_below(served):
+    torch.manual_seed(0)
+    options = {"scope": "flock", "far": 5, "window": 2, "n_global": 1, "k": 3}
+    below, above = (AscenderAttention(32, 4, **options).eval() for _ in range(2))
+    x, caches = torch.randn(2, 60, 32), [below.new_cache(), above.new_cache()]
+    y, far = below(x, causal=True, return_neighbours=True)
+    whole, steps = above(y, causal=True, neighbours=far), []
+    for part in (slice(0, 20), *(slice(i, i + 1) for i in range(20, 60))):
+        y, far = below(x[:, part], causal=True, cache=caches[0], return_neighbours=True)
+        steps.append(above(y, causal=True, neighbours=far, cache=caches[1]))
+    assert gap(torch.cat(steps, 1), whole) < 1e-5
+    assert len(served) == 80

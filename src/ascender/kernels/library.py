@@ -112,7 +112,8 @@ class ListToken(c.Structure):
         *((name, c.c_int) for name in ("term", "standardise", "local", "align", "sep", "coh")),
         *((name, View) for name in ("q", "keys", "bare", "scale", "v")),
         *((name, View) for name in ("zq", "z", "hq", "h", "out")),
-        *((name, c.c_void_p) for name in ("key_scale", "numbers", "bias")),
+        *((name, c.c_void_p) for name in ("key_scale", "numbers", "bias", "given")),
+        ("given_b", c.c_long),
     ]
 
 

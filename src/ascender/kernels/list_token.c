@@ -10,6 +10,7 @@ typedef struct {
   int term, standardise, local, align, sep, coh;
   View q, keys, bare, scale, v, zq, z, hq, h, out; /* scale: 1/|k_j|; else key_scale by head */
   const float *key_scale, *numbers, *bias;         /* (H), (H, LIST_NUMBERS), by distance */
+  const int64_t *given; long given_b;              /* (B, far): given far keys, or NULL: ranked */
 } ListToken;
 
 /* the keys of the flock in idx: the window, the globals, the far keys; how many */
@@ -19,6 +20,12 @@ static int flock_of(const ListToken *a, int b, int *idx, int *hit, float *rank, 
   if (g > first) g = first;
   for (int j = first; j < M; j++) idx[count++] = j;
   for (int j = 0; j < g; j++) idx[count++] = j;
+  if (a->given) {
+    const int64_t *list = a->given + b * a->given_b;
+    for (int m = 0; m < a->far; m++)
+      if (list[m] >= g && list[m] < first) idx[count++] = list[m];
+    return count;
+  }
   if (first - g <= a->far) {
     for (int j = g; j < first; j++) idx[count++] = j;
     return count;

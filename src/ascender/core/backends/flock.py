@@ -118,7 +118,7 @@ def _serves_token(flock: Flock) -> bool:
     return (
         not vis.cross and not torch.is_grad_enabled() and flock.q.dtype == torch.float32
         and flock.neighbours == "semantic" and flock.affinity == "query-key"
-        and flock.far_keys is None
+        and (flock.far_keys is None or flock.far_keys.shape[1] == 1)
         and flock.h_q.shape[1] == flock.h_k.shape[1] == len(r.sizes("far")) == len(r.sizes()) == 1
         and flock.other is None and flock.pair_values is None
         and _serves(flock)
@@ -144,8 +144,8 @@ def _token(flock: Flock) -> Float[Tensor, "B H 1 e"]:
     return one_list_token(
         flock.q, flock.k, flock.v, flock.bare, scale, (flock.z[0], flock.z_lifted),
         (flock.h_q, flock.h_k), number_table(r, H, flock.q, (*NUMBERS, "omega_aff")),
-        flock.affinity_by_distance, (r.sizes("far")[0], r.sizes()[0]),
-        (scope.window, scope.n_global),
+        flock.affinity_by_distance, r.sizes("far")[0] if flock.far_keys is None else flock.far,
+        r.sizes()[0], (scope.window, scope.n_global),
         (flock.affinity_term, r.standardise, r.local_scope == "neighbours", *map(r.active, RULES)),
     )  # fmt: skip
 
