@@ -158,7 +158,7 @@ def _geometry_is_finite(flock: Flock) -> bool:
         other = flock.other
         tokens += [other.right] if isinstance(other, LowRank) else []
         tokens += [other] if isinstance(other, Tensor) and to_4d(other).shape[-2] == 1 else []
-    return all(bool(t.sum().isfinite()) for t in tokens)
+    return all(math.isfinite(float(t.detach().sum())) for t in tokens)
 
 
 def find_neighbours(flock: Flock) -> Int[Tensor, "B #H N K"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
@@ -36,6 +36,14 @@ class View(c.Structure):
             return View()
         b, h, n, _ = t.stride()
         return View(t.data_ptr(), b, h, n)
+
+
+def views(tensors: Sequence[Tensor | None]) -> c.Array[c.c_long]:
+    """The memory of as many Views: for one token, where a structure each would cost too much."""
+    flat: list[int] = []
+    for t in tensors:
+        flat += (0, 0, 0, 0) if t is None else (t.data_ptr(), *t.stride()[:3])
+    return (c.c_long * len(flat))(*flat)
 
 
 class Visible(c.Structure):
@@ -87,6 +95,9 @@ class Args(c.Structure):
     ]
 
 
+TOKEN_VIEWS = 10  # q, keys, bare, scale, v, zq, z, hq, h, out
+
+
 class Token(c.Structure):
     """Arguments of asc_token: kernels/token.c."""
 
@@ -96,8 +107,7 @@ class Token(c.Structure):
             for name in ("B", "H", "groups", "share", "M", "d", "e", "dz", "da", "k")
         ),
         *((name, c.c_int) for name in ("align", "sep", "coh", "causal")),
-        *((name, View) for name in ("q", "keys", "bare", "scale", "v")),
-        *((name, View) for name in ("zq", "z", "hq", "h", "out")),
+        ("views", c.c_long * (4 * TOKEN_VIEWS)),
         ("key_scale", c.c_void_p),
         ("numbers", c.c_void_p),
     ]
@@ -110,8 +120,7 @@ class ListToken(c.Structure):
         *((name, c.c_int) for name in ("B", "H", "G", "Z", "M", "d", "e", "dz", "da")),
         *((name, c.c_int) for name in ("far", "k", "window", "n_global")),
         *((name, c.c_int) for name in ("term", "standardise", "local", "align", "sep", "coh")),
-        *((name, View) for name in ("q", "keys", "bare", "scale", "v")),
-        *((name, View) for name in ("zq", "z", "hq", "h", "out")),
+        ("views", c.c_long * (4 * TOKEN_VIEWS)),
         *((name, c.c_void_p) for name in ("key_scale", "numbers", "bias", "given")),
         ("given_b", c.c_long),
     ]

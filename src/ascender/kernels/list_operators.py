@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ascender.kernels.library import ListToken, View, functions, outer_strides, run
+from ascender.kernels.library import ListToken, View, functions, outer_strides, run, views
 
 NUMBERS = 11  # those of operators.py, and ω_aff
 INPUTS = ("q", "k", "unit", "v", "zq", "zk", "hq", "hk", "other")
@@ -121,7 +121,7 @@ def one_list_token(
     token = ListToken(
         B, H, k.shape[1], z[0].shape[1], k.shape[2], d, v.shape[-1], z[0].shape[-1],
         h[0].shape[-1], far if given is None else given.shape[-1], count, *near, *flags,
-        *map(View.of, tensors), View.of(out),
+        views([*tensors, out]),
         None if by_key is not None else scale.data_ptr(), numbers.data_ptr(),
         None if bias is None else bias.data_ptr(),
         *((None, 0) if given is None else (given.data_ptr(), outer_strides(given)[0])),

@@ -22,6 +22,7 @@ from ascender.kernels.library import (
     functions,
     outer_strides,
     run,
+    views,
 )
 
 SEARCH = ("none", "semantic", "scores", "given")
@@ -224,7 +225,7 @@ def one_token(
     ]
     token = Token(
         B, H, groups, H // k.shape[1], M, d, v.shape[-1], z_q.shape[-1], h_q.shape[-1], near,
-        *(rule in rules for rule in RULES), causal, *map(View.of, tensors), View.of(out),
+        *(rule in rules for rule in RULES), causal, views([*tensors, out]),
         scale.data_ptr() if scale.ndim == 1 else None, numbers.data_ptr(),
     )  # fmt: skip
     run(functions().asc_token, token, B * groups)
