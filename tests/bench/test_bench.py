@@ -106,7 +106,7 @@ def test_what_is_too_large_is_skipped_and_says_why():
     assert bias(Problem(16384), FORWARD) == "needs 4 GB"
     native = CANDIDATES["native"].refuses
     assert native(Problem(4096), FORWARD) == (unavailable() or None)
-    assert native(Problem(4097), FORWARD) == (unavailable() or "above N = 4096")
+    assert native(Problem(16385), FORWARD) == (unavailable() or "above N = 16384")
 
 
 def test_the_variants_compute_the_same_attention():
@@ -144,8 +144,10 @@ def test_flock_is_flock_scope(shared, causal):
 @pytest.mark.parametrize("name", ["flock", "flock_shared", "flock_decode"])
 def test_flock_is_timed_on_the_kernel_and_counted_on_torch_operators(name, monkeypatch):
     calls = []
-    run = flock_backend._compiled
-    monkeypatch.setattr(flock_backend, "_compiled", lambda *a: calls.append(name) or run(*a))
+    for kernel in ("_compiled", "_token"):
+        run = getattr(flock_backend, kernel)
+        noted = lambda *a, run=run: calls.append(name) or run(*a)  # noqa: E731
+        monkeypatch.setattr(flock_backend, kernel, noted)
     timed = CANDIDATES[name].make(Problem(40)).run(FORWARD)
     timed()
     assert calls == [name]

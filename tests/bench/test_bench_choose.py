@@ -24,7 +24,7 @@ def test_choose():
                 assert sum(r.auto for r in some) == 1
                 assert all(r.ratio >= 1 for r in some if r.skipped is None)
     assert choose._too_long("dense", 1025) == "above N = 1024"
-    assert choose._too_long("native", 4097) == "above N = 4096"
+    assert choose._too_long("native", 16385) == "above N = 16384"
     assert choose._too_long("folded", 8192) is None
 
 

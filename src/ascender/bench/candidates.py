@@ -25,7 +25,7 @@ from ascender.nn.cache import Cache
 
 LARGEST = 4e9  # bytes of N×N matrices: more is skipped
 LONGEST = 2048  # of the definition
-NATIVE_LONGEST = 4096  # of the C kernel: "auto" leaves it before
+NATIVE_LONGEST = 16384  # of the C kernel: "auto" leaves it there or before
 AFFINITY: dict[str, Any] = {"affinity": "query-key", "affinity_term": True}  # of flock scope
 
 

@@ -14,7 +14,7 @@ from ascender.core.backends.decode import Decode
 from ascender.core.backends.dense import Dense
 from ascender.core.backends.flock import FlockLists
 from ascender.core.backends.folded import Folded
-from ascender.core.backends.native import Native
+from ascender.core.backends.native import Native, lanes
 from ascender.core.backends.windowed import Windowed
 from ascender.core.flock import Flock
 from ascender.core.neighbours import inside_transform
@@ -32,7 +32,9 @@ BACKENDS: dict[str, Backend] = {
 # Up to this many scores a head, N×M matrices are cheaper than avoiding them: about 180 tokens
 # (`ascender bench choose` measures the crossover on a machine).
 SMALL = 1 << 15
-NATIVE = 1 << 24  # scores a head up to which the C kernel is faster than the fold: 4,096 tokens
+# Up to this many scores a head the C kernel is faster than the fold: 4,096 tokens with vectors of 8
+# numbers, 16,384 with 16 (AVX-512).
+NATIVE = 1 << 24
 LARGE = 1 << 22  # from here on N×M matrices are worth a warning
 
 
@@ -75,7 +77,10 @@ def _native_limit(flock: Flock, small: int) -> float:
     """Up to how many scores a head the C kernel is the fastest."""
     if flock.vis.window is not None:  # without globals it visits the window only
         return small if flock.vis.n_global else math.inf
-    return NATIVE if flock.key_norm is None else NATIVE >> 2  # alignment folds into q there
+    wide = lanes() == 16
+    if flock.key_norm is None:
+        return NATIVE << 4 if wide else NATIVE
+    return NATIVE if wide else NATIVE >> 2  # less: alignment folds into q there
 
 
 def check_backend(name: str) -> None:

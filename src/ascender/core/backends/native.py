@@ -134,8 +134,15 @@ def unavailable() -> str:
     return "" if kernels().library is not None else kernels().reason
 
 
+def lanes() -> int:
+    """Numbers in a vector of the compiled kernels: 4, 8 or 16; 0 where there are none."""
+    library = kernels().library
+    return 0 if library is None else library.asc_lanes()
+
+
 # torch.compiler.assume_constant_result does this, and imports torch._dynamo: a second and more.
-unavailable._dynamo_marked_constant = True  # type: ignore[attr-defined]
+for _constant in (unavailable, lanes):
+    setattr(_constant, "_dynamo_marked_constant", True)  # noqa: B010
 
 
 class Native(Backend):
