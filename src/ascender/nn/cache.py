@@ -162,7 +162,7 @@ class Cache(KVCache):
         self.unit_h = unit_h
         self._origin: Tensor | None = None
         self._rules: tuple[tuple[Any, ...], Rules] | None = None
-        self._finite = True  # every token so far
+        self._finite = True  # whether every token so far is known to be
 
     def append(
         self,
@@ -187,15 +187,17 @@ class Cache(KVCache):
         new = {"k": k, "v": v, "z": lift(z - self._origin), "h": unit(h) if self.unit_h else h}
         if bare is not None:
             new["bare"] = bare
-        self._note(*new.values())
+        self._check_finite(*new.values())
         if key_norm is None:
             keys = (k if bare is None else bare).to(acc)
             norm = torch.linalg.vector_norm(keys, dim=-1, keepdim=True)
             new["scale"] = 1 / norm.clamp_min(FLOOR)
         self.keep(mask, **new)
 
-    def _note(self, *new: Tensor) -> None:
-        if not torch.compiler.is_compiling() and self._finite:
+    def _check_finite(self, *new: Tensor) -> None:
+        if torch.compiler.is_compiling():  # values cannot be read: later calls check all keys
+            self._finite = False
+        elif self._finite:
             self._finite = all(math.isfinite(float(t.detach().sum())) for t in new)
 
     def _first(self, z: Tensor, mask: Bool[Tensor, "B n"] | None) -> Float[Tensor, "B Z 1 z"]:
