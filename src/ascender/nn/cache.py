@@ -195,8 +195,8 @@ class Cache(KVCache):
         self.keep(mask, **new)
 
     def _check_finite(self, *new: Tensor) -> None:
-        if torch.compiler.is_compiling():  # values cannot be read: later calls check all keys
-            self._finite = False
+        if torch.compiler.is_compiling() or new[0].device.type != "cpu":
+            self._finite = False  # values are not read here: later calls check all keys
         elif self._finite:
             self._finite = all(math.isfinite(float(t.detach().sum())) for t in new)
 
