@@ -32,7 +32,7 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
     flock = flock.repeat_kv()
     scope = flock.scope
     assert scope is not None
-    if not bool(scope.is_global.any()):
+    if not scope.n_global or not bool(scope.is_global.any()):
         return _over_lists(flock)
     everyone, own = (torch.nonzero(m).flatten() for m in (scope.is_global, ~scope.is_global))
     out = flock.v.new_zeros(*flock.q.shape[:3], flock.v.shape[-1])
