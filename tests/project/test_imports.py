@@ -15,6 +15,7 @@ SOURCE = Path(ascender.__file__).parent
 # Data walks one way. What is not listed (compat, cli, bench …) comes after all of these.
 HOUSE = (
     "common", "common.validate", "common.user_code", "common.lazy", "kernels", "kernels.gpu",
+    "kernels.gpu.launch", "kernels.gpu.list_kernels", "kernels.gpu.list_attention",
     "kernels.build",
     "kernels.library", "kernels.operators", "kernels.list_operators", "core", "core.shapes",
     "core.visibility",
