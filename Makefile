@@ -1,10 +1,11 @@
 # Two commands: `make run` shows what it is, `make test` proves it.
 # `make test-all` also runs what takes long: groups of processes, kill -9, compilers.
+# `make test-gpu-offline` proves of the GPU kernels what can be proven without one.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test test-all install clean
+.PHONY: run test test-all test-gpu-offline install clean
 
 run: install
 	@$(BIN)/ascender demo --out out
@@ -19,6 +20,11 @@ test: install
 
 test-all: install
 	@$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+# The Triton kernels in Triton's interpreter and through its compiler: nothing here needs a GPU.
+test-gpu-offline: install
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[triton]"
+	@$(BIN)/python -m pytest tests/gpu tests/core/test_flash_cuda.py $(PYTEST_ARGS)
 
 install: $(VENV)/.installed
 

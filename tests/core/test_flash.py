@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ascender.core.backends import flash_narrow_values as module
-from ascender.core.backends.flash import _flex, attend
+from ascender.core.backends.flash import attend
 from ascender.core.backends.index_lists import Lists
 
 B, H, N, M, D, E = 2, 3, 37, 41, 5, 4
@@ -81,17 +81,6 @@ def test_narrow_values_in_blocks(kind, use, scale, slim):
 def test_blocks_are_for_narrow_values_only(slim):
     attend(*tensors())
     assert not slim
-
-
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("kind", ["full", "causal", "padded"])
-def test_the_gpu_path_runs_eagerly(kind):
-    """FlexAttention, forward, on the CPU: as much of the GPU path as can be seen without one."""
-    Q, K, V = (t.detach().float() for t in tensors(n=M if kind == "causal" else N))
-    bias = padding().float() if kind == "padded" else None
-    want = in_the_open(Q, K, V, kind == "causal", bias)
-    for a, b in zip(_flex(Q, K, V, kind == "causal", bias), want, strict=True):
-        assert torch.allclose(a, b, atol=1e-5)
 
 
 def lists():

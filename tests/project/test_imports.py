@@ -14,14 +14,17 @@ SOURCE = Path(ascender.__file__).parent
 
 # Data walks one way. What is not listed (compat, cli, bench …) comes after all of these.
 HOUSE = (
-    "common", "common.validate", "common.user_code", "common.lazy", "kernels", "kernels.build",
+    "common", "common.validate", "common.user_code", "common.lazy", "kernels", "kernels.gpu",
+    "kernels.gpu.launch", "kernels.gpu.list_kernels", "kernels.gpu.list_attention",
+    "kernels.build",
     "kernels.library", "kernels.operators", "kernels.list_operators", "core", "core.shapes",
     "core.visibility",
     "core.geometry", "core.rules", "core.rules.alignment", "core.rules.separation",
     "core.rules.cohesion", "core.schedule", "core.softmax", "core.combine",
     "core.normalizers", "core.affinity", "core.neighbours", "core.scope",
     "core.flock", "core.backends", "core.backends.base", "core.backends.autograd_utils",
-    "core.backends.tiles", "core.backends.flash_narrow_values", "core.backends.flash",
+    "core.backends.tiles", "core.backends.flash_narrow_values",
+    "core.backends.flash_cuda", "core.backends.flash",
     "core.backends.index_lists",
     "core.backends.topk_sparse", "core.backends.dense", "core.backends.compact_grads",
     "core.backends.compact", "core.backends.native", "core.backends.fold", "core.backends.folded",

@@ -21,6 +21,7 @@ EXTRAS: dict[str, set[str]] = {
     "cli": _CLI,
     "figures": {"matplotlib"},
     "normalizers": {"entmax"},
+    "triton": {"triton"},
     "hf": _HF,
     "train": {*_HF, "accelerate"},
     "retrofit": {*_HF, "peft"},

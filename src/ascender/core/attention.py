@@ -21,6 +21,7 @@ from ascender.core.flock import Flock
 from ascender.core.losses import losses
 from ascender.core.normalizers import Normalizer
 from ascender.core.rules import Rules
+from ascender.kernels import gpu
 
 
 def asc_attention(
@@ -125,15 +126,22 @@ def attend(
 
 def _run(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:
     """backend.run; once more, without them, where there are tokens that are not finite."""
+    if gpu.on_gpu(flock.q):  # a second pass would wait for the numbers of the first
+        return _finite_only(flock.repeat_kv(), backend, stats)
     out, found = _once(flock, backend, stats)
     nan = math.isnan(float(out.detach().sum()))  # inf − inf too: costs only a second pass
     if nan or not _geometry_is_finite(flock):
-        flock, nonfinite = flock.repeat_kv().without_nonfinite()
-        nonfinite = nonfinite[..., None]
-        out, found = _once(flock, backend, stats)
-        out = out.masked_fill(nonfinite, torch.nan)
-        found = None if found is None else replace(found, nonfinite=nonfinite)
+        return _finite_only(flock.repeat_kv(), backend, stats)
     return out, found
+
+
+def _finite_only(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:
+    """backend.run without the tokens that are not finite; NaN in the rows that see one."""
+    flock, nonfinite = flock.without_nonfinite()
+    nonfinite = nonfinite[..., None]
+    out, found = _once(flock, backend, stats)
+    out = out.masked_fill(nonfinite, torch.nan)
+    return out, None if found is None else replace(found, nonfinite=nonfinite)
 
 
 def _once(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:

@@ -27,9 +27,11 @@ from torch import Tensor
 
 from ascender.core.affinity import at_distance
 from ascender.core.visibility import Visibility
+from ascender.kernels import gpu
 from ascender.kernels.build import kernels
 
 CHUNK = 1 << 19  # scores in memory at once, per batch and head
+GPU_CHUNK = 1 << 26  # the same on a GPU, of all batches and heads: 256 MiB of float32
 SHORT = 1024  # rows up to this length are cut by a threshold
 SPLIT = 1 << 16  # scores from which on that is worth a second thread
 TIE, OLD = 1e-6, 4096  # what a step back in time costs in the ranking, and after how many no more
@@ -61,7 +63,7 @@ def top_k(
         )  # fmt: skip
     x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
     N, M = vis.N, vis.M
-    chunk = max(1, CHUNK // M)
+    chunk = max(1, GPU_CHUNK // (x.shape[0] * heads * M) if gpu.on_gpu(x) else CHUNK // M)
     parts = []
     for a in range(0, N, chunk):
         b = min(N, a + chunk)

@@ -158,7 +158,11 @@ class Visibility:
         return replace(self, p=self.p[which], mask=mask)
 
     def sees(self, keys: Bool[Tensor, "B H M"], chunk: int = CHUNK) -> Bool[Tensor, "B H N"]:
-        """Whether row i sees any of the marked keys (in chunks of rows)."""
+        """Whether row i sees any of the marked keys: counted, or in chunks of rows."""
+        if self.by_key_only and self.beyond is None and self.p.ndim == self.j.ndim == 1:
+            mask = keys[..., None, :] if self.mask is None else keys[..., None, :] & self.mask
+            seen = replace(self, mask=mask).count.squeeze(-1) > 0
+            return seen.expand(*seen.shape[:-1], self.N)
         parts = []
         for a in range(0, self.N, chunk):
             rows = self.rows(slice(a, a + chunk))

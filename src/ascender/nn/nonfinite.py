@@ -9,7 +9,8 @@ k_j) and in that of W_K (through x_j). So, of a token that is not finite or too 
                                  with a gradient of 0 wherever that of their outputs is 0
 
 `within_limits` detects such tokens in one pass over x. While compiling and inside torch.func it
-cannot read values: there nothing is contained.
+cannot read values, and on a GPU the host would wait for them: there nothing is contained here, and
+rows that do not see a token that is not finite are kept apart by core/attention.py alone.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from torch.autograd.function import once_differentiable
 
 from ascender.core.neighbours import inside_transform
 from ascender.core.visibility import Visibility
+from ascender.kernels import gpu
 from ascender.nn.call import Call
 
 # From here on exp(s − lse), which flash attention's backward pass computes from rounded scores of
@@ -44,6 +46,8 @@ def within_limits(t: Tensor) -> bool:
     if torch.compiler.is_compiling() or inside_transform():
         return True
     if not isinstance(t, Tensor) or t.is_meta or not t.numel():  # checked elsewhere
+        return True
+    if gpu.on_gpu(t):
         return True
     low, high = (float(end) for end in t.detach().aminmax())  # NaN if any number is
     return -limit(t) <= low and high <= limit(t)

@@ -11,7 +11,8 @@ columns backward sets grad_out to 1 and out to −grad_lse, and the kernel itsel
     out_i − grad_lse_i · g_i / ‖g_i‖²,   g = grad_out,
 
 instead of out_i does the same. A row with g_i = 0 gets a vanishing one first. Where V is much
-narrower, flash_narrow_values.py does without the zeros.
+narrower, flash_narrow_values.py does without the zeros. On CUDA the kernel is that of
+flash_cuda.py.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ascender.core.backends import autograd_utils
+from ascender.core.backends import autograd_utils, flash_cuda
 from ascender.core.backends import flash_narrow_values as narrow_values
+from ascender.kernels import gpu
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
@@ -41,8 +43,8 @@ def attend(
     constant (0 or −inf) in Q's dtype, e ≤ d. A row that sees nothing has out = 0; its lse is
     meaningless."""
     e = V.shape[-1]
-    if Q.device.type == "cuda":
-        return _flex(Q, K, V, causal, bias)
+    if gpu.on_gpu(Q):
+        return flash_cuda.attend(Q, K, V, causal, bias, _with_lse)
     if e > Q.shape[-1]:
         Q, K = (torch.nn.functional.pad(t, (0, e - t.shape[-1])) for t in (Q, K))
     out, lse = _Flash.apply(Q, K, V, bias, causal)
@@ -106,7 +108,7 @@ def _with_lse(g: Tensor, out: Tensor, g_lse: Tensor) -> tuple[Tensor, Tensor]:
     size = accum_dtype.abs().amax(-1, keepdim=True)
     least = g_lse.abs() * (1e-18 if g.dtype == torch.float64 else 1e-10)
     idle = (size < least) | (size == 0)
-    if bool(idle.any()):
+    if gpu.on_gpu(g) or bool(idle.any()):
         g = torch.cat([torch.where(idle, least.to(g.dtype), g[..., :1]), g[..., 1:]], -1)
         accum_dtype = g.to(g_lse.dtype)
         size = torch.where(idle, least, size)
@@ -115,28 +117,3 @@ def _with_lse(g: Tensor, out: Tensor, g_lse: Tensor) -> tuple[Tensor, Tensor]:
     square = along.square().sum(-1, keepdim=True)
     step = (g_lse / size) / torch.where(square == 0, 1, square)
     return g, (out - step * along).to(out.dtype)
-
-
-def _flex(
-    Q: Tensor, K: Tensor, V: Tensor, causal: bool, bias: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """FlexAttention on a GPU: its log-sum-exp is differentiable. Not run on the machine this was
-    written on, which has no GPU; a test runs it eagerly on the CPU."""
-    from torch.nn.attention import flex_attention as flex
-
-    run: Any = torch.compile(flex.flex_attention) if Q.is_cuda else flex.flex_attention
-    blocks, full = None, None
-    if causal:
-        blocks = flex.create_block_mask(
-            lambda b, h, i, j: i >= j, None, None, Q.shape[-2], K.shape[-2], device=Q.device
-        )
-    if bias is not None:
-        full = bias.expand(Q.shape[0], Q.shape[1], Q.shape[2], K.shape[2])
-    add = None if full is None else (lambda s, b, h, i, j: s + full[b, h, i, j])
-    options: dict[str, Any] = dict(score_mod=add, block_mask=blocks, scale=1.0)
-    if hasattr(flex, "AuxRequest"):  # torch ≥ 2.9
-        out, aux = run(Q, K, V, **options, return_aux=flex.AuxRequest(lse=True))
-        lse = aux.lse
-    else:
-        out, lse = run(Q, K, V, **options, return_lse=True)
-    return out, lse.masked_fill(lse == -torch.inf, 0)

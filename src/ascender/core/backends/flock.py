@@ -26,6 +26,7 @@ from ascender.core.geometry import kernel, probe
 from ascender.core.rules import RULES, alignment, cohesion, separation
 from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
+from ascender.kernels import gpu
 
 VECTOR = 16  # numbers of the widest vectors
 
@@ -37,7 +38,7 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
     flock = flock.repeat_kv()
     scope = flock.scope
     assert scope is not None
-    if not bool(scope.is_global.any()):
+    if not scope.n_global or not bool(scope.is_global.any()):
         return _over_lists(flock)
     everyone, own = (torch.nonzero(m).flatten() for m in (scope.is_global, ~scope.is_global))
     out = flock.v.new_zeros(*flock.q.shape[:3], flock.v.shape[-1])
@@ -47,7 +48,7 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
 
 def _over_lists(flock: Flock) -> Float[Tensor, "B H N e"]:
     rows = _ListedRows(flock)
-    if _serves(flock):
+    if _serves(flock, rows.index.shape[-1]):
         return _compiled(flock, rows)
     r, d = flock.rules, flock.q.shape[-1]
     total = rows.dot(flock.q.to(rows.dtype) / d**0.5, flock.k.to(rows.dtype))
@@ -68,12 +69,16 @@ def _over_lists(flock: Flock) -> Float[Tensor, "B H N e"]:
     return rows.bag(weights, flock.v.to(rows.dtype)).to(flock.v.dtype)
 
 
-def _serves(flock: Flock) -> bool:
-    """Whether the C kernel computes a call."""
+def _serves(flock: Flock, length: int) -> bool:
+    """Whether the C kernel computes a call, on a GPU that in Triton; `length` of the lists."""
+    there = (
+        gpu.has_triton() and flock.q.dtype != torch.float64 and length <= gpu.LONGEST
+        if gpu.on_gpu(flock.q)
+        else nb.compiled(flock.q.float()) and flock.q.dtype in (torch.float32, torch.bfloat16)
+    )
     return (
         FlockLists.compiled
-        and nb.compiled(flock.q.float())
-        and flock.q.dtype in (torch.float32, torch.bfloat16)
+        and there
         and flock.normalise is None
         and not flock.dropout
         and not (flock.rules.separation_scope == "all" and flock.rules.active("sep"))
@@ -81,21 +86,26 @@ def _serves(flock: Flock) -> bool:
 
 
 def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
-    """The same by kernels/lists.c."""
-    from ascender.kernels.list_operators import list_attention
-
+    """The same by kernels/lists.c, on a GPU by kernels/gpu/list_kernels.py."""
+    on_gpu = gpu.on_gpu(flock.q)
+    if on_gpu:
+        from ascender.kernels.gpu.list_attention import list_attention
+    else:
+        from ascender.kernels.list_operators import list_attention
+    qkv = [t if on_gpu else t.float() for t in (flock.q, flock.k, flock.v)]
     r, vis, H = flock.rules, flock.vis, flock.q.shape[1]
     given = not isinstance(flock.neighbours, str) or flock.neighbours == "scores"
     plain = flock.bare is None and flock.key_norm is None
     z_q, z_k = flock.z
     h_q, h_k = flock.h_q.float(), flock.h_k.float()
-    narrow = (_whole_vectors(z_q), _whole_vectors(z_k), h_q, h_k)
-    geometry = [t.expand(-1, H, -1, -1) for t in narrow]
+    geometry = [z_q, z_k, h_q, h_k]
+    if not on_gpu:
+        geometry = [t.expand(-1, H, -1, -1) for t in (*map(_whole_vectors, (z_q, z_k)), h_q, h_k)]
     numbers = [by_head(r, name, H, z_k) for name in (*NUMBERS, "omega_aff")]
     sizes = r.sizes()
     bias = flock.affinity_by_distance
     tensors = (
-        flock.q.float(), flock.k.float(), None if plain else flock.key_unit, flock.v.float(),
+        *qkv[:2], None if plain else flock.key_unit, qkv[2],
         *geometry, None if flock.other is None else rows.other(), torch.stack(numbers, 1), bias,
     )  # fmt: skip
     out = list_attention(
@@ -121,7 +131,7 @@ def _serves_token(flock: Flock) -> bool:
         and (flock.far_keys is None or flock.far_keys.shape[1] == 1)
         and flock.h_q.shape[1] == flock.h_k.shape[1] == len(r.sizes("far")) == len(r.sizes()) == 1
         and flock.other is None and flock.pair_values is None
-        and _serves(flock)
+        and flock.q.device.type == "cpu" and _serves(flock, 0)
         and scope.n_global < vis.M and _is_last(vis)
     )  # fmt: skip
 

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
@@ -38,8 +38,10 @@ from ascender.core.geometry import kernel, lift, probe
 from ascender.core.rules import Number, alignment, cohesion, separation
 from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
+from ascender.kernels import gpu
 
 ROWS = 128  # rows recomputed at once
+GPU_ROWS = 32  # rows recomputed on a GPU, whether they need it or not
 At = Callable[[Lists], Tensor]
 
 
@@ -256,27 +258,40 @@ def _separate(
     A = torch.exp(s)
     p = A * torch.expm1(b)
     left = 1 + p.sum(-1, keepdim=True)
-    few = left < (0.02 if out.dtype == accum_dtype else 0.5)
+    few, which = left < (0.02 if out.dtype == accum_dtype else 0.5), None
+    if gpu.on_gpu(left):
+        which = _smallest(left)
+        few = few & torch.zeros_like(few[0, 0]).index_fill(0, which, True)
+        left = left.clamp_min(torch.finfo(left.dtype).eps)
     whole = 1 / left.masked_fill(few, 1)
     moved = torch.addcmul(lists.bag(p * whole, flock.v.to(accum_dtype)), out.to(accum_dtype), whole)
     left_phi = ((A + p) * phi).sum(-1, keepdim=True) * whole if stats else None
-    if bool(few.any()):
-        again = _rows_again(flock, few.squeeze(-1))
+    if which is None and bool(few.any()):
+        which = few.any(0).any(0).nonzero()[:, 0]
+    if which is not None:
+        again = _rows_again(flock, few.squeeze(-1), which)
         moved = torch.where(few, again[..., :-1], moved)
         if left_phi is not None:
             left_phi = torch.where(few, again[..., -1:], left_phi)
     return moved.to(out.dtype), left_phi
 
 
-def _rows_again(flock: Flock, few: Tensor) -> Float[Tensor, "B H N e1"]:
+def _smallest(left: Float[Tensor, "B H N 1"]) -> Int[Tensor, "R"]:
+    """The rows that lost most of their mass, without waiting for the GPU to say how many did."""
+    worst = left.detach().amin((0, 1)).squeeze(-1)
+    return worst.topk(min(GPU_ROWS, worst.numel()), largest=False, sorted=False).indices
+
+
+def _rows_again(
+    flock: Flock, few: Bool[Tensor, "B H N"], which: Int[Tensor, "R"]
+) -> Float[Tensor, "B H N e1"]:
     """Rows that lost nearly all their mass, where out + Σ p v cancels: by the definition, a few
     at a time, so that no N×M matrix is in memory."""
-    which = few.any(0).any(0).nonzero().squeeze(-1)
     out = torch.zeros(*few.shape, flock.v.shape[-1] + 1, dtype=flock.accum_dtype, device=few.device)
     for rows in which.split(ROWS):
         part = flock.rows(rows)
         again = (
-            checkpoint(_by_definition, part, use_reentrant=False)
+            checkpoint(_by_definition, part, use_reentrant=False, preserve_rng_state=False)
             if torch.is_grad_enabled()
             else _by_definition(part)
         )

@@ -11,12 +11,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ascender.common.lazy import lazy
+from ascender.core.backends import flash_cuda
 from ascender.core.backends.base import Backend
 from ascender.core.backends.flash import attend
 from ascender.core.backends.fold import At, Layout, Score, fold, shared_passes
 from ascender.core.combine import RowStats, slope
 from ascender.core.flock import Flock
 from ascender.core.visibility import Visibility
+from ascender.kernels import gpu
 
 LONG = 1 << 21  # numbers in q from which on heads go one by one
 CHUNK = 128  # rows whose own chunk of keys is used directly in causal row variances
@@ -76,8 +78,14 @@ class FullLayout(Layout):
                 Q.append(f * score.x)
                 K.append(score.y)
         # In front: ALiBi is a difference of large numbers, which meet before anything small.
-        Q, K = [x * per_tau for x, _ in plain] + Q, [y for _, y in plain] + K
-        Qs = torch.cat([t.expand(B, H, -1, -1) for t in Q], -1).to(dtype)
+        large = [(x * per_tau, y) for x, y in plain]
+        if dtype != accum_dtype:
+            large = [split(x.to(accum_dtype), y.to(accum_dtype), dtype) for x, y in large]
+            if flock.rules.active("coh"):  # ‖z‖², the last column of the last score
+                (Q[-1], x), (K[-1], y) = (t.split([t.shape[-1] - 1, 1], -1) for t in (Q[-1], K[-1]))
+                large.append(split(x, y, dtype))
+        Q, K = [x for x, _ in large] + Q, [y for _, y in large] + K
+        Qs = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in Q], -1)
         Ks = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in K], -1)
         del Q, K
         scores.clear()  # they are columns now
@@ -99,9 +107,37 @@ class FullLayout(Layout):
 
 
 def pass_dtype(flock: Flock) -> torch.dtype:
-    """The type of the main pass: the inputs' own on a GPU; on the CPU float32 instead of the half
-    precisions, which most CPUs only emulate and whose rounding a slope of 1/√ε would magnify."""
-    return flock.q.dtype if flock.q.device.type == "cuda" else flock.accum_dtype
+    """The type of the main pass: the inputs' own on a GPU, but where separation corrects the
+    output, whose rounding would grow with the mass that is moved; on the CPU float32 instead of
+    the half precisions, which most CPUs only emulate and whose rounding a slope of 1/√ε would
+    magnify."""
+    own = gpu.on_gpu(flock.q) and not flock.rules.active("sep")
+    return flock.q.dtype if own else flock.accum_dtype
+
+
+def split(
+    x: Float[Tensor, "#B #H N r"], y: Float[Tensor, "#B #H M r"], dtype: torch.dtype
+) -> tuple[Float[Tensor, "#B #H N r6"], Float[Tensor, "#B #H M r6"]]:
+    """Columns of a half precision with the products x_i·y_j of float32: positions and ‖z‖² are
+    large next to what their differences mean.
+
+    x = x₁ + x₂ + x₃, each the rounding of what is left of it, and of the nine products the six
+    that float32 would notice. Both sides are first brought to the same size."""
+    sizes = (t.detach().abs().amax(-2, keepdim=True).clamp_min(1e-30) for t in (x, y))
+    a, b = (size.log2() for size in sizes)
+    scale = ((b - a) / 2).round().exp2()
+    (x1, x2, x3), (y1, y2, y3) = (_thirds(t, dtype) for t in (x * scale, y / scale))
+    return torch.cat([x1, x1, x2, x2, x1, x3], -1), torch.cat([y1, y2, y1, y2, y3, y1], -1)
+
+
+def _thirds(t: Tensor, dtype: torch.dtype) -> list[Tensor]:
+    """Three numbers of a half precision that sum to t; the first has the gradient."""
+    parts = [t.to(dtype)]
+    rest = t.detach() - parts[0].detach()
+    for _ in range(2):
+        parts.append(rest.to(dtype))
+        rest = rest - parts[-1]
+    return parts
 
 
 def merge(a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
@@ -154,6 +190,8 @@ class Folded(Backend):
     def refuses(self, flock: Flock) -> str | None:
         if flock.vis.window is not None:
             return f"window = {flock.vis.window}; expected window=None"
+        if gpu.on_gpu(flock.q) and flock.q.dtype not in flash_cuda.DTYPES:
+            return f"{flock.q.dtype} on {flock.q.device}; expected float32, bfloat16 or float16"
         return super().refuses(flock)
 
     def run(

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from ascender.common.lazy import lazy
 from ascender.core.backends import autograd_utils
+from ascender.kernels import gpu
 
 
 class Lists:
@@ -33,7 +34,7 @@ class Lists:
         B, _, N, K = index.shape
         self.shape = (B, heads, N, K)
         self.keys = keys
-        self.all_valid = bool(self.valid.all())
+        self.all_valid = not gpu.on_gpu(index) and bool(self.valid.all())
         base = torch.arange(B * heads, device=index.device).view(B, heads, 1, 1) * keys
         self.flat: Int[Tensor, "R K"] = (index.clamp_min(0) + base).reshape(-1, K)
 

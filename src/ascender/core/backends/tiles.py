@@ -18,8 +18,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ascender.core.backends import autograd_utils
+from ascender.kernels import gpu
 
 MAX_SCORES = 1 << 18  # scores in flight: 1 MiB of float32
+GPU_SCORES = 1 << 25  # the same on a GPU, which a launch of work that small would leave idle
 
 
 class _Pieces:
@@ -28,7 +30,8 @@ class _Pieces:
     def __init__(self, rows: Tensor, keys: Tensor, scratch: int) -> None:
         self.B, self.H, self.C, L, _ = rows.shape
         S = keys.shape[-2]
-        self.step = min(self.C, max(1, MAX_SCORES // (L * S)))
+        most = GPU_SCORES if gpu.on_gpu(rows) else MAX_SCORES
+        self.step = min(self.C, max(1, most // (L * S)))
         self.scratch = [rows.new_empty(self.step, L, S) for _ in range(scratch)]
 
     def __iter__(self) -> Iterator[tuple[tuple[int, int, slice], list[Tensor]]]:
@@ -51,7 +54,9 @@ class Mask:
     ) -> None:
         self.near, self.real = near.to(dtype), real.to(dtype)
         self.hide, self.missing = _forbid(near, dtype), _forbid(real, dtype)
-        self.whole = real.all(-1).cpu()
+        self.whole = real.new_zeros(real.shape[:-1], device="cpu")  # not known to the host
+        if not gpu.on_gpu(real):
+            self.whole = real.all(-1)
         self.count: Float[Tensor, "#B #H C L 1"] = (self.real @ self.near.mT).unsqueeze(-1)
 
     def at(self, t: Tensor, piece: Piece) -> Tensor:

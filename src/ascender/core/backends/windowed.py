@@ -28,7 +28,9 @@ from ascender.core.backends.index_lists import Lists
 from ascender.core.backends.tiles import Mask, TileScores
 from ascender.core.combine import EPS, RowStats
 from ascender.core.flock import Flock
+from ascender.core.neighbours import GPU_CHUNK
 from ascender.core.visibility import Visibility
+from ascender.kernels import gpu
 
 BLOCK = 32  # rows in a block: with fewer, fewer keys outside the window are read
 MAX_SCORES = 1 << 19  # scores in memory at once in the search for neighbours
@@ -179,7 +181,8 @@ class Blocks(Layout):
         own = F.pad(self._ahead == 0, (self.g, 0), value=False)
         strangers = mask.hide.to(x.dtype).masked_fill(own, -torch.inf)
         B, S = rows.shape[0], keys.shape[-2]
-        step = max(1, MAX_SCORES // (B * heads * self.L * S))
+        most = GPU_CHUNK if gpu.on_gpu(x) else MAX_SCORES
+        step = max(1, most // (B * heads * self.L * S))
         found = []
         for c in range(0, self.C, step):
             some = slice(c, c + step)

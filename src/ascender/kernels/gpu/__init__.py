@@ -1,0 +1,32 @@
+"""Kernels for GPUs in Triton, as torch operators; nothing here needs triton to be imported."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from importlib.util import find_spec
+
+from torch import Tensor
+
+LONGEST = 256  # index list that fits into the registers of a program
+
+
+def on_gpu(t: Tensor) -> bool:
+    """Whether t is on a GPU, where reading a number makes the host wait."""
+    return t.device.type == "cuda"
+
+
+@lru_cache(1)
+def has_triton() -> bool:
+    """Whether triton is installed; the CUDA builds of torch bring it."""
+    return find_spec("triton") is not None
+
+
+def interpreted() -> bool:
+    """Whether kernels run in Triton's interpreter: on the CPU, slowly, for tests."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def power_of_two(n: int, least: int = 16) -> int:
+    """The block that holds n."""
+    return max(least, 1 << (n - 1).bit_length())
