@@ -50,7 +50,7 @@ ROWS = DOCS / "retrofit" / "flock.jsonl"
 WINDOW, GLOBALS, NEW = 8, 1, 32
 NAMES = {
     "oracle": "true attention (oracle)", "index": "index", "start": "index, not trained",
-    "window": "a window larger by m", "random": "random",
+    "window": "a window larger by m, and the first token", "random": "random",
 }  # fmt: skip
 
 
@@ -221,28 +221,34 @@ def speed(folder: str, options: argparse.Namespace) -> None:
 
 def tables() -> dict[str, str]:
     """Perplexity over dense by m, and tokens a second."""
-    rows, made = read(), {}
-    found = [r for r in rows if r["kind"] == "perplexity"]
-    for name, N in dict.fromkeys((r["model"], r["length"]) for r in found):
-        mine = [r for r in found if (r["model"], r["length"]) == (name, N)]
-        sizes = sorted({r["far"] for r in mine}, reverse=True)
-        lines = []
-        for how, text in NAMES.items():
-            cells = {r["far"]: r for r in mine if r["how"] == how}
-            shown = [_cell(cells.get(far)) for far in sizes]
-            lines.append((text, *shown))
-        headings = ("far keys chosen by", *(f"m = {far} (N/{N // far})" for far in sizes))
-        made[f"flock-{name}"] = markdown(Table.of_text(name, headings, lines))
-    found = [r for r in rows if r["kind"] == "speed"]
-    if found:
-        rates = {(r["model"], r["length"], r["how"]): r["tokens_a_second"] for r in found}
+    scores = [r for r in read() if r["kind"] == "perplexity"]
+    texts = dict.fromkeys((r["model"], r["length"], r["blocks"]) for r in scores)
+    filled = {f"flock-{model}-{blocks}": _quality(scores, model, N, blocks)
+              for model, N, blocks in texts}  # fmt: skip
+    speeds = [r for r in read() if r["kind"] == "speed"]
+    if speeds:
+        rates = {(r["model"], r["length"], r["how"]): r["tokens_a_second"] for r in speeds}
         lines = [
             (model, f"{length:,}", *_rates(rates, model, length))
-            for model, length in dict.fromkeys((r["model"], r["length"]) for r in found)
+            for model, length in dict.fromkeys((r["model"], r["length"]) for r in speeds)
         ]
         headings = ("model", "context", "dense", "flock scope, m = 32", "ratio")
-        made["flock-speed"] = markdown(Table.of_text("speed", headings, lines))
-    return made
+        filled["flock-speed"] = markdown(Table.of_text("speed", headings, lines))
+    return filled
+
+
+def _quality(scores: list[dict], model: str, N: int, blocks: int) -> str:
+    """One line for each way of choosing; of the index one for each number of steps."""
+    rows = [r for r in scores if (r["model"], r["length"], r["blocks"]) == (model, N, blocks)]
+    sizes = sorted({r["far"] for r in rows}, reverse=True)
+    lines = []
+    for how, text in NAMES.items():
+        for steps in sorted({r.get("steps", 0) for r in rows if r["how"] == how}):
+            cells = {r["far"]: r for r in rows if (r["how"], r.get("steps", 0)) == (how, steps)}
+            label = f"{text}, {steps} steps" if steps else text
+            lines.append((label, *(_cell(cells.get(far)) for far in sizes)))
+    headings = ("far keys chosen by", *(f"m = {far} (N/{N // far})" for far in sizes))
+    return markdown(Table.of_text(model, headings, lines))
 
 
 def _cell(row: dict | None) -> str:
