@@ -156,8 +156,13 @@ def _decode(p: Problem, v: CallOptions) -> Job:
     cached = tuple(args[name] for name in ("k", "v", "z_q", "h_q"))
     cache = Cache()
     cache.append(*cached)
-    q, z, h = (args[name][:, :, -1:].contiguous() for name in ("q", "z_q", "h_q"))
-    return Job(lambda: attend(cache.flock(q, z, h, rules=rules), "decode"), (q, z, h, *cached))
+    q = args["q"][:, :, -1:].contiguous()
+
+    def call() -> Tensor:
+        out: Tensor = attend(cache.newest(q, rules=rules, vis=cache.visibility(1)), "decode")
+        return out
+
+    return Job(call, (q, *cached))
 
 
 def _decode_flock(p: Problem, v: CallOptions) -> Job:
@@ -209,6 +214,7 @@ CANDIDATES: dict[str, Candidate] = {
     "folded_shared": _variant("folded, shared, QK-norm", shared=True),
     "folded_reuse": _variant("… neighbours reused", shared=True, reuse=True),
     "folded_local": _variant("… and local scope", shared=True, reuse=True, local=True),
+    "native_windowed": _variant("native, w = 128, per head", "native", windowed=True),
     "windowed": _variant("windowed (w = 128), per head", backend="windowed", windowed=True),
     "windowed_shared": _variant(
         "windowed (w = 128), shared, QK-norm", backend="windowed", windowed=True, shared=True

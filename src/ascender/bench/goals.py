@@ -43,6 +43,8 @@ GOALS: dict[str, Goal] = {
     ),
     "windowed (w = 128) forward, N = 4096": Goal("windowed", 4096, FORWARD, 0.45),
     "windowed (w = 128) forward, N = 16384": Goal("windowed", 16384, FORWARD, 0.13),
+    "native, w = 128, forward, N = 4096": Goal("native_windowed", 4096, FORWARD, 0.45),
+    "native, w = 128, forward, N = 16384": Goal("native_windowed", 16384, FORWARD, 0.13),
     "decode, one token at M = 4096": Goal("decode", 4096, FORWARD, 1.5),
     "flock forward, N = 1024": Goal("flock", 1024, FORWARD, 1.0),
     "flock forward, N = 4096": Goal("flock", 4096, FORWARD, 0.5),

@@ -310,7 +310,8 @@ def windowed(p: Problem, training: bool, v: CallOptions) -> float:
 def native(p: Problem, training: bool, v: CallOptions) -> float:
     """Blocks of the C kernel: the search, then native_products; backward makes scores again."""
     at = torch.arange(p.n)
-    pairs, groups = block_pairs(at, at, p.causal), spaces(p, v)
+    window = p.window if v.windowed else -1
+    pairs, groups = block_pairs(at, at, p.causal, window), spaces(p, v)
     sizes = (p.H, groups, p.d, p.d, p.d_z, operators.RULES)
     products = groups * p.d_a + native_products(*sizes, backward=False)
     return 2 * pairs * (products + (native_products(*sizes, backward=True) if training else 0))
