@@ -143,22 +143,6 @@ def test_other_cases_go_the_long_way(served):
     assert served
 
 
-@pytest.mark.parametrize("options", [{}, {"kv_heads": 2, "position": "rope"}, {"qk_norm": True}])
-@torch.no_grad()
-def test_a_layer_decodes_by_it(options, served):
-    torch.manual_seed(0)
-    layer = AscenderAttention(
-        32, 4, scope="flock", far=5, window=2, n_global=1, k=3, affinity_bias=8, **options
-    ).eval()
-    layer.distance_bias.data.copy_(torch.linspace(-1, 1, 8))
-    x, cache = torch.randn(2, 60, 32), layer.new_cache()
-    whole = layer(x, causal=True)
-    steps = [layer(x[:, :20], causal=True, cache=cache)]
-    steps += [layer(x[:, i : i + 1], cache=cache) for i in range(20, 60)]
-    assert gap(torch.cat(steps, 1), whole) < 1e-5
-    assert len(served) == 40
-
-
 @torch.no_grad()
 def test_a_cached_token_that_is_not_a_number_is_remembered(served):
     """No later token reads the keys again to find out."""
@@ -184,4 +168,4 @@ def test_far_keys_of_the_layer_below(served):
         y, far = below(x[:, part], causal=True, cache=caches[0], return_neighbours=True)
         steps.append(above(y, causal=True, neighbours=far, cache=caches[1]))
     assert gap(torch.cat(steps, 1), whole) < 1e-5
-    assert len(served) == 80
+    assert len(served) == 80  # layers that hand lists on go by the backends

@@ -137,7 +137,7 @@ def test_leaves_that_learn(served):
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_inference_mode(mode, served):
+def test_inference_mode(mode):
     torch.manual_seed(0)
     layer, x = AscenderAttention(12, 3, head_dim=10, d_z=5, d_a=7, k=4), torch.randn(2, 11, 12)
     with mode():
@@ -145,7 +145,6 @@ def test_inference_mode(mode, served):
         layer(x[:, :8], cache=cache)
         rest = tokens(layer, cache, x[:, 8:])
         assert gap(rest, layer(x, causal=True, backend="dense")[:, 8:]) < 1e-5
-    assert len(served) == 3
 
 
 def tokens(layer, cache, x):

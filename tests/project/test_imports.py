@@ -33,7 +33,7 @@ HOUSE = (
     "nn.rule_parameters",
     "nn.positions.base", "nn.positions.rope", "nn.positions.alibi", "nn.positions.t5",
     "nn.positions.shaw", "nn.positions.absolute", "nn.positions", "nn.cache", "nn.call",
-    "nn.nonfinite", "nn.slot", "nn.module",
+    "nn.nonfinite", "nn.slot", "nn.one_token", "nn.module",
     "nn.baselines.hashing", "nn.baselines.vanilla", "nn.baselines.graph", "nn.baselines.shuffled",
     "nn.baselines.patterned", "nn.baselines.longformer", "nn.baselines.bigbird",
     "nn.baselines.linear", "nn.baselines.performer", "nn.baselines",

@@ -104,22 +104,23 @@ def list_attention(tensors: Sequence[Tensor | None], **rest: Any) -> Tensor:
 def one_list_token(
     q: Tensor, k: Tensor, v: Tensor, bare: Tensor | None, scale: Tensor, z: tuple[Tensor, Tensor],
     h: tuple[Tensor, Tensor], numbers: Tensor, bias: Tensor | None, far: int | Tensor, count: int,
-    near: tuple[int, int], flags: Sequence[bool],
+    near: tuple[int, int], flags: Sequence[bool], M: int | None = None,
 ) -> Tensor:  # fmt: skip
     """out = A v of one query that is the last of the keys and sees all of them; no gradients.
 
     z: (the query's, the keys' with their squares appended), one head or H; h: one head; the keys'
     may be stored column by column. scale: 1/‖k_j‖, (B, G, M, 1), or one a head, (H,). far: how
     many far keys, or which (b, 1, 1, m), −1 = none; count: of neighbours; near: window and
-    globals; flags: term, standardise, local, the rules."""
+    globals; flags: term, standardise, local, the rules. M: how many of the keys count."""
     B, H, _, d = q.shape
+    M = k.shape[2] if M is None else M
     by_column = [t.mT if t.mT.stride(-1) == 1 else t.mT.contiguous() for t in (z[1], h[1])]
     out = q.new_empty(B, H, 1, v.shape[-1])
     by_key = scale.mT if scale.ndim == 4 else None
     given = _rows(far) if isinstance(far, Tensor) else None
     tensors = [_rows(t) for t in (q, k, bare, by_key, v, z[0], by_column[0], h[0], by_column[1])]
     token = ListToken(
-        B, H, k.shape[1], z[0].shape[1], k.shape[2], d, v.shape[-1], z[0].shape[-1],
+        B, H, k.shape[1], z[0].shape[1], M, d, v.shape[-1], z[0].shape[-1],
         h[0].shape[-1], far if given is None else given.shape[-1], count, *near, *flags,
         views([*tensors, out]),
         None if by_key is not None else scale.data_ptr(), numbers.data_ptr(),

@@ -206,15 +206,15 @@ def attention(*inputs: Any) -> Tensor:
 def one_token(
     q: Tensor, k: Tensor, v: Tensor, bare: Tensor | None, scale: Tensor, z: tuple[Tensor, Tensor],
     h: tuple[Tensor, Tensor], numbers: Tensor, near: int, rules: Sequence[str], causal: bool,
-    shared: bool,
+    shared: bool, M: int | None = None,
 ) -> Tensor:  # fmt: skip
     """Attention of one query that sees every key and is the last of them; without gradients.
 
     z: (the query's, the keys' with their squares appended); h: both at length 1; the keys' may be
     stored column by column. scale: 1/‖k_j‖, (B, G, M, 1), or one a head, (H,). shared: all heads
-    have the same z, h and kernel widths."""
+    have the same z, h and kernel widths. M: how many of the keys count."""
     B, H, _, d = q.shape
-    M = k.shape[2]
+    M = k.shape[2] if M is None else M
     groups = 1 if shared and (B > 1 or torch.get_num_threads() == 1) else H
     by_column = [t.mT if t.mT.stride(-1) == 1 else t.mT.contiguous() for t in (z[1], h[1])]
     z_q, h_q, z_k, h_k = (t.expand(-1, groups, -1, -1) for t in (z[0], h[0], *by_column))

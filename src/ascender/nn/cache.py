@@ -123,6 +123,11 @@ class KVCache:
             self._buffers[name] = self._room(name, beams, t.shape[2]).copy_(beams)
 
     @property
+    def buffers(self) -> dict[str, Tensor]:
+        """The streams with room for more tokens: only the first `held` count."""
+        return self._buffers
+
+    @property
     def positions(self) -> Int[Tensor, "M"]:
         """The position of every token held."""
         device = next(iter(self._buffers.values())).device
@@ -193,6 +198,11 @@ class Cache(KVCache):
             norm = torch.linalg.vector_norm(keys, dim=-1, keepdim=True)
             new["scale"] = 1 / norm.clamp_min(FLOOR)
         self.keep(mask, **new)
+
+    @property
+    def every_key_is_usual(self) -> bool:
+        """Whether later tokens see all keys, and all of them are finite."""
+        return self._finite and self.window is None and "real" not in self._buffers
 
     def _check_finite(self, *new: Tensor) -> None:
         if torch.compiler.is_compiling() or new[0].device.type != "cpu":

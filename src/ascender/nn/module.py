@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ascender.common.validate import check_flag
+from ascender.core.affinity import by_distance
 from ascender.core.attention import attend, find_neighbours
 from ascender.core.checks import check_neighbours, check_window
 from ascender.core.choose_backend import BACKENDS, check_backend
@@ -26,6 +27,7 @@ from ascender.core.visibility import Visibility
 from ascender.nn.cache import Cache
 from ascender.nn.call import Call
 from ascender.nn.nonfinite import nonfinite_tokens
+from ascender.nn.one_token import one_token
 from ascender.nn.rule_parameters import OPTIONS, RuleParameters, reset_coordinates
 from ascender.nn.slot import Attention, ways
 
@@ -219,6 +221,12 @@ class AscenderAttention(Attention, RuleParameters, Source):
             index = cast(Tensor, check_neighbours(index, B, H, N))
         return self.neighbours, index
 
+    def bias_by_distance(self) -> Float[Tensor, "r"] | None:
+        """b of the affinity at every distance."""
+        if self.distance_bias is None:
+            return None
+        return by_distance(self.distance_bias.float(), causal=True)
+
     def _flock_scope(self, vis: Visibility) -> FlockScope:
         if not vis.cross:
             return FlockScope(vis, self.flock_window, self.flock_globals)
@@ -236,6 +244,11 @@ class AscenderAttention(Attention, RuleParameters, Source):
 
     def _attend(self, call: Call, backend: str, return_parts: bool = False) -> Any:
         """With losses inside `collect`; rows decoded from a cache have none."""
+        own = type(self) is AscenderAttention  # subclasses may make another flock
+        if own and call.cache is not None and not return_parts:
+            out = one_token(self, call)
+            if out is not None:
+                return out
         flock = self.flock(call)
         if call.cache is not None and not return_parts:  # a bounded cache has gaps: any layout
             name = "decode" if flock.scope is None else "flock"

@@ -47,7 +47,7 @@ def native(flock: Flock) -> Tensor:
         and (lists is None or lists.shape[1] == 1)
         and search != "scores"
         and N * vis.M <= SHARED
-        and _one_width(r)
+        and one_width(r)
     )
     if not shared:
         z_k, h_k = (t.expand(-1, H, -1, -1) for t in (z_k, h_k))
@@ -68,7 +68,7 @@ def native(flock: Flock) -> Tensor:
     return out.to(flock.q.dtype)
 
 
-def _one_width(rules: Rules) -> bool:
+def one_width(rules: Rules) -> bool:
     """Whether the kernel widths are the same for all heads."""
     return not any(isinstance(t, Tensor) and t.numel() > 1 for t in (rules.tau_sep, rules.tau_coh))
 
@@ -100,7 +100,7 @@ def token(flock: Flock) -> Tensor:
     return one_token(
         flock.q, flock.k, flock.v, flock.bare, scale, (flock.z[0], z_k), (h_q, h_k),
         number_table(r, H, z_k, NUMBERS), r.sizes()[0], r.on, flock.vis.causal,
-        z_k.shape[1] == h_k.shape[1] == 1 and _one_width(r),
+        z_k.shape[1] == h_k.shape[1] == 1 and one_width(r),
     )  # fmt: skip
 
 
