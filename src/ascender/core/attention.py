@@ -125,15 +125,15 @@ def attend(
 
 def _run(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:
     """backend.run; once more, without them, where there are tokens that are not finite."""
-    out, found = _once(flock, backend, stats)
+    out, row_stats = _once(flock, backend, stats)
     nan = math.isnan(float(out.detach().sum()))  # inf − inf too: costs only a second pass
     if nan or not _geometry_is_finite(flock):
         flock, nonfinite = flock.repeat_kv().without_nonfinite()
         nonfinite = nonfinite[..., None]
-        out, found = _once(flock, backend, stats)
+        out, row_stats = _once(flock, backend, stats)
         out = out.masked_fill(nonfinite, torch.nan)
-        found = None if found is None else replace(found, nonfinite=nonfinite)
-    return out, found
+        row_stats = None if row_stats is None else replace(row_stats, nonfinite=nonfinite)
+    return out, row_stats
 
 
 def _once(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:
