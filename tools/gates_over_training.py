@@ -41,9 +41,9 @@ class GatePrinter(Trainer):
             print(f"{self.run.task:15} step {self.step:5} layer {i}  {'   '.join(of)}")
 
     def _validate(self):
-        found = super()._validate()
+        score = super()._validate()
         self.print_gates()
-        return found
+        return score
 
 
 def main() -> None:

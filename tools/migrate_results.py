@@ -59,7 +59,7 @@ def new_record(row: Json, scores: list[float] | None = None) -> Json:
 
 def new_sheet(sheet: Json, keys: Mapping[str, str]) -> Json:
     """A sheet with today's names; `keys`: new keys of runs by their old ones."""
-    made = {
+    migrated = {
         **sheet,
         "name": new_suite(sheet["name"]),
         "baseline": new_variant(sheet["baseline"]),
@@ -68,10 +68,10 @@ def new_sheet(sheet: Json, keys: Mapping[str, str]) -> Json:
         "failures": {keys[key]: errors for key, errors in sheet.get("failures", {}).items()},
     }
     rule = DecisionRule(**sheet["rule"])
-    made["key"] = key_of_suite(
-        made["trials"], rule, made["baseline"], made["goals"], made["against"]
+    migrated["key"] = key_of_suite(
+        migrated["trials"], rule, migrated["baseline"], migrated["goals"], migrated["against"]
     )
-    return made
+    return migrated
 
 
 def new_costs(costs: Json) -> Json:
@@ -110,10 +110,11 @@ def migrate(old: Path, new: Path) -> list[Path]:
             files[new / sheet["name"] / COSTS] = new_costs(read_json(folder / COSTS, EXPECTED))
     if (old / "claims.json").exists():
         claims = read_json(old / "claims.json", EXPECTED, claims=list)
-        made = [{**claim, "suite": new_suite(claim["suite"])} for claim in claims["claims"]]
-        files[new / "claims.json"] = {**claims, "claims": made}
+        renamed = [{**claim, "suite": new_suite(claim["suite"])} for claim in claims["claims"]]
+        files[new / "claims.json"] = {**claims, "claims": renamed}
     written = [
-        write(path, json.dumps(made, ensure_ascii=False, indent=1)) for path, made in files.items()
+        write(path, json.dumps(content, ensure_ascii=False, indent=1))
+        for path, content in files.items()
     ]
     return [*written, write(new / PACKED, packed_bytes(trials.values()))]
 

@@ -34,14 +34,14 @@ def order(path: Path) -> tuple[int, str]:
 def rows(folder: Path, depth: int) -> list[tuple[str, str]]:
     """(indented name, sentence) of a folder, its modules and its templates, and those below."""
     start = folder / "__init__.py"
-    found = [("  " * depth + folder.name + "/", sentence(start) if start.exists() else "")]
+    lines = [("  " * depth + folder.name + "/", sentence(start) if start.exists() else "")]
     for path in sorted(folder.iterdir(), key=order):
         if path.is_dir() and any(path.glob("*.py")):
-            found += rows(path, depth + 1)
+            lines += rows(path, depth + 1)
         elif path.suffix in (".py", ".j2") and path.name not in ("__init__.py", "__main__.py"):
             what = sentence(path) if path.suffix == ".py" else "template of the page"
-            found.append(("  " * (depth + 1) + path.name, what))
-    return found
+            lines.append(("  " * (depth + 1) + path.name, what))
+    return lines
 
 
 def tree() -> str:

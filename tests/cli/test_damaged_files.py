@@ -13,9 +13,9 @@ from support.damaged_cases import (
     RECORDS,
     RUN,
     TRAIN,
+    assert_error,
     changed,
     run,
-    told,
     without,
 )
 
@@ -62,14 +62,14 @@ CONFIGS = ANY | {
 @pytest.mark.parametrize("model", ["runs/a0/model", "llama"])
 def test_config(folder, command, damage, model):
     CONFIGS[damage](folder / model / "config.json")
-    assert "No such" not in told(words(command, model), "config.json")
+    assert "No such" not in assert_error(words(command, model), "config.json")
 
 
 @pytest.mark.parametrize("command", OF_A_MODEL)
 @pytest.mark.parametrize("damage", BYTES_OF)
 def test_weights(folder, command, damage):
     BYTES_OF[damage](folder / "runs/a0/model/model.safetensors")
-    told(words(command, "runs/a0"), "runs/a0/model/model.safetensors")
+    assert_error(words(command, "runs/a0"), "runs/a0/model/model.safetensors")
 
 
 @pytest.mark.parametrize("command", OF_A_MODEL)
@@ -77,13 +77,13 @@ def test_other_weights(folder, command):
     weights = folder / "llama" / "model.safetensors"
     shutil.copy(folder / "runs/a0/model/model.safetensors", weights)
     changed(hidden_size=24)(folder / "runs/a0/model/config.json")
-    told(words(command, "runs/a0"), "runs/a0/model/model.safetensors")
+    assert_error(words(command, "runs/a0"), "runs/a0/model/model.safetensors")
     pickled = folder / "llama" / "pytorch_model.bin"
     torch.save(load_file(weights), pickled)  # whole, and not read all the same
     weights.unlink()
-    told(words(command, "llama"), "llama/pytorch_model.bin", "no safetensors")
+    assert_error(words(command, "llama"), "llama/pytorch_model.bin", "no safetensors")
     pickled.unlink()
-    told(words(command, "llama"), "llama", "no model.safetensors")
+    assert_error(words(command, "llama"), "llama", "no model.safetensors")
 
 
 @pytest.mark.parametrize("command", ONE_OF_THEM)
@@ -91,7 +91,7 @@ def test_other_weights(folder, command):
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
 def test_tokenizer(folder, command, damage, name):
     ANY[damage](folder / "runs/a0/model" / name)
-    told(words(command, "runs/a0"), "runs/a0/model/", name)
+    assert_error(words(command, "runs/a0"), "runs/a0/model/", name)
 
 
 OF_RUN = ANY | {
@@ -117,7 +117,7 @@ LIMITS = [("limits", damage) for damage in OF_RUN]  # which reads a text, whatev
 )
 def test_run_of_a_model(folder, command, damage):
     NAMED[damage](folder / "runs/a0/run.json")
-    told([command, "runs/a0"], "runs/a0/run.json")
+    assert_error([command, "runs/a0"], "runs/a0/run.json")
 
 
 @pytest.mark.parametrize("damage", [*ANY, "no run", "no key"])
@@ -125,13 +125,13 @@ def test_run_to_go_on_with(folder, damage):
     (ANY | {"no run": without("run"), "no key": without("key")})[damage](
         folder / "runs/a0/run.json"
     )
-    told([*TRAIN, "--out", "runs/a0"], "runs/a0/run.json")
+    assert_error([*TRAIN, "--out", "runs/a0"], "runs/a0/run.json")
 
 
 @pytest.mark.parametrize("damage", RECORDS)
 def test_record_of_a_finished_run(folder, damage):
     RECORDS[damage](folder / "runs/a0/record.json")
-    told([*TRAIN, "--out", "runs/a0"], "runs/a0/record.json")
+    assert_error([*TRAIN, "--out", "runs/a0"], "runs/a0/record.json")
 
 
 SHEETS = ANY | {f"no {key}": without(key) for key in ("version", "family", "sizes", "layers")} | {
@@ -148,11 +148,11 @@ SHEETS = ANY | {f"no {key}": without(key) for key in ("version", "family", "size
 @pytest.mark.parametrize("damage", SHEETS)
 def test_sheet_of_an_adapter(folder, command, damage):
     SHEETS[damage](folder / "adapter/swarm.json")
-    told([*words(command, "llama"), "--adapter", "adapter"], "adapter/swarm.json")
+    assert_error([*words(command, "llama"), "--adapter", "adapter"], "adapter/swarm.json")
 
 
 @pytest.mark.parametrize("command", OF_A_MODEL)
 @pytest.mark.parametrize("damage", BYTES_OF)
 def test_weights_of_an_adapter(folder, command, damage):
     BYTES_OF[damage](folder / "adapter/swarm.safetensors")
-    told([*words(command, "llama"), "--adapter", "adapter"], "adapter/swarm.safetensors")
+    assert_error([*words(command, "llama"), "--adapter", "adapter"], "adapter/swarm.safetensors")

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from ascender.lab.store import PACKED
-from support.damaged_cases import ANY, BYTES_OF, OUT, RECORDS, changed, told, without
+from support.damaged_cases import ANY, BYTES_OF, OUT, RECORDS, assert_error, changed, without
 
 SUITES = ANY | {f"no {key}": without(key) for key in ("name", "baseline", "rule", "trials")} | {
     "another rule": changed(rule={"luck": 1}),
@@ -21,7 +21,7 @@ ROWS = {k: v for k, v in ANY.items() if k != "empty"} | {
 @pytest.mark.parametrize("damage", SUITES)
 def test_sheet_of_a_suite(folder, damage):
     SUITES[damage](folder / "lab/suite.json")
-    told(["lab", "report", "lab", *OUT], "lab/suite.json")
+    assert_error(["lab", "report", "lab", *OUT], "lab/suite.json")
 
 
 @pytest.mark.parametrize("damage", ROWS)
@@ -30,7 +30,7 @@ def test_packed_trials_of_a_suite(folder, damage):
     rows.write_bytes(gzip.decompress(packed.read_bytes()))
     ROWS[damage](rows)
     packed.write_bytes(gzip.compress(rows.read_bytes()))
-    told(["lab", "report", "lab", *OUT], "lab/trials.jsonl.gz")
+    assert_error(["lab", "report", "lab", *OUT], "lab/trials.jsonl.gz")
 
 
 @pytest.mark.parametrize("damage", ["truncated", "garbage", "bit"])
@@ -41,13 +41,13 @@ def test_packed_trials_that_are_no_gzip(folder, damage):
         path.write_bytes(data)
 
     (BYTES_OF | {"bit": flipped})[damage](folder / "lab" / PACKED)
-    told(["lab", "report", "lab", *OUT], "lab/trials.jsonl.gz")
+    assert_error(["lab", "report", "lab", *OUT], "lab/trials.jsonl.gz")
 
 
 @pytest.mark.parametrize("damage", ANY)
 def test_costs_of_a_suite(folder, damage):
     ANY[damage](folder / "lab" / "costs.json")
-    told(["lab", "report", "lab", *OUT], "lab/costs.json")
+    assert_error(["lab", "report", "lab", *OUT], "lab/costs.json")
 
 
 @pytest.mark.parametrize("damage", [*ANY, "no name", "no claims", "claims of numbers"])
@@ -59,7 +59,7 @@ def test_claims_of_a_bundle(folder, damage):
     more = {"no name": without("name"), "no claims": without("claims"),
             "claims of numbers": changed(claims=[1])}  # fmt: skip
     (ANY | more)[damage](path)
-    told(["lab", "report", "many", *OUT], "many/claims.json")
+    assert_error(["lab", "report", "many", *OUT], "many/claims.json")
 
 
 @pytest.mark.parametrize("damage", [*ANY, "no machine", "no rows", "rows of numbers", "no n"])
@@ -69,4 +69,4 @@ def test_runs_of_the_benchmark(folder, damage):
         "rows of numbers": changed(rows=[1]), "no n": changed(rows=[{"work": "x"}]),
     }  # fmt: skip
     (ANY | more)[damage](folder / "bench.json")
-    told(["bench", "report", "bench.json"], "bench.json")
+    assert_error(["bench", "report", "bench.json"], "bench.json")

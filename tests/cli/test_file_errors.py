@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from ascender.cli import app, errors
 from ascender.common.files import Damaged, made_of, read_json
 from ascender.lab.verdict import DecisionRule
-from support.damaged_cases import TRAIN, run, told, truncated, without
+from support.damaged_cases import TRAIN, assert_error, run, truncated, without
 
 FULL = ["train", "--task", "distinct", "--variant", "vanilla", "--batch", "2"]
 
@@ -32,12 +32,12 @@ FULL = ["train", "--task", "distinct", "--variant", "vanilla", "--batch", "2"]
     ids=lambda args: " ".join(args[:2]),
 )  # fmt: skip
 def test_a_place_that_cannot_be_written(folder, args):
-    told(args, "no.md" if "no.md" in args else "bench.json")
+    assert_error(args, "no.md" if "no.md" in args else "bench.json")
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder that root cannot write")
 def test_a_folder_that_refuses(folder):
-    told(["demo", "--out", "/proc/new/folder"], "/proc/new")
+    assert_error(["demo", "--out", "/proc/new/folder"], "/proc/new")
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def _full(folder):
 @pytest.mark.usefixtures("_full")
 def test_a_full_disk(folder):
     """Checkpoints are larger than that; safetensors has an error of its own for it."""
-    line = told(
+    line = assert_error(
         [*FULL, "--steps", "1", "--out", "runs/full"],
         "runs/full",
         "cannot write the checkpoint of step 1",
@@ -64,7 +64,7 @@ def test_a_full_disk(folder):
 @pytest.mark.usefixtures("_full")
 def test_a_disk_that_is_full_at_the_end(folder, monkeypatch):
     monkeypatch.setattr("ascender.train.checkpoint.save", lambda *given: None)
-    told([*FULL, "--steps", "1", "--out", "runs/full"], "runs/full/model")
+    assert_error([*FULL, "--steps", "1", "--out", "runs/full"], "runs/full/model")
 
 
 def test_a_damaged_checkpoint_is_passed_over(folder):

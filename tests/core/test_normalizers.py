@@ -30,7 +30,7 @@ from ascender.core.normalizers import (
     normalizer,
 )
 from ascender.nn.baselines.vanilla import Vanilla
-from ascender.nn.compat import Cell, LawBroken, check
+from ascender.nn.compat import CompatCell, LawBroken, check
 from support.laws import (
     KINDS,
     LARGE,
@@ -701,13 +701,13 @@ def test_the_slot_takes_it(name):
     """The laws of compat.py: sight, the definition, decoding, that it acts, gradients."""
     for attention in ("ascender", "vanilla"):
         for mode in ("padded", "decode"):
-            assert check(Cell(attention, "none", name, mode)).runs
+            assert check(CompatCell(attention, "none", name, mode)).runs
 
 
 def test_a_normalizer_that_does_nothing_is_noticed():
     with pytest.raises(LawBroken, match="normalizer changes nothing"):
         check(
-            Cell("vanilla", "none", "ssmax", "full"),
+            CompatCell("vanilla", "none", "ssmax", "full"),
             lambda *sizes, normalizer, **options: Vanilla(*sizes, **options),
         )
 

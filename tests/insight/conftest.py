@@ -5,7 +5,7 @@ import pytest
 from ascender.hf.tokens import bytes_tokenizer
 from ascender.insight.limits import measure
 from ascender.insight.limits.inputs import default_text, text_inputs
-from support.limits_cases import LENGTHS, made
+from support.limits_cases import LENGTHS, make_model
 
 
 @pytest.fixture(scope="module")
@@ -15,4 +15,4 @@ def inputs():
 
 @pytest.fixture(scope="module")
 def found(inputs):
-    return measure(made(), inputs, name="ours")
+    return measure(make_model(), inputs, name="ours")

@@ -19,7 +19,7 @@ from ascender.insight.limits.monitor import guideline
 from ascender.insight.limits.summary import advice, compared, growth, of, summary, verdict
 from ascender.insight.limits.tables import TABLES, side_by_side, tables_of
 from ascender.report.table import markdown
-from support.limits_cases import HEADS, LAYERS, LENGTHS, in_flock_scope, made
+from support.limits_cases import HEADS, LAYERS, LENGTHS, in_flock_scope, make_model
 
 pytestmark = pytest.mark.usefixtures("unchecked_module")
 
@@ -215,4 +215,4 @@ def test_a_flock_of_one_key_leaves_nothing_out(inputs):
     alone = in_flock_scope(far=0, window=0, n_global=0)
     with pytest.raises(ValueError, match="attends to 1 key; expected at least 2"):
         measure(alone, inputs)
-    assert limits.measure(made(), {16: inputs[16]}, normalizers=["topk"]).flocks == []
+    assert limits.measure(make_model(), {16: inputs[16]}, normalizers=["topk"]).flocks == []

@@ -20,7 +20,7 @@ from ascender.insight.limits.summary import compared, growth, of, summary, verdi
 from ascender.insight.limits.tables import TABLES, side_by_side
 from ascender.report.table import markdown
 from ascender.tasks import task
-from support.limits_cases import HEADS, LAYERS, LENGTHS, made
+from support.limits_cases import HEADS, LAYERS, LENGTHS, make_model
 
 pytest.importorskip("entmax")
 
@@ -58,7 +58,7 @@ def test_every_length_normaliser_layer_and_head_has_its_row(found):
 
 def test_the_numbers_are_the_models_own(found, inputs):
     """Against a pass of one's own: the last rows of the causal mask."""
-    _, layers = capture(made(), **inputs[40])
+    _, layers = capture(make_model(), **inputs[40])
     A = layers[1].parts.weights[:, 2, -5:].double()  # 40 // 8 = 5 rows see the most
     H = -(A * A.clamp_min(1e-300).log()).sum(-1)
     row = next(r for r in of(found) if (r.length, r.layer, r.head) == (40, 1, 2))
@@ -88,7 +88,7 @@ def test_bounds_hold_in_the_models(found):
 @pytest.mark.parametrize("attention", ["vanilla", "ascender"])
 @pytest.mark.parametrize("normalizer", ["ssmax", "entmax15"])
 def test_a_model_with_another_normaliser(attention, normalizer, inputs):
-    model = made(attention, normalizer)
+    model = make_model(attention, normalizer)
     found = measure(model, {16: inputs[16]}, normalizers=["softmax"])
     assert found.own == normalizer
     assert {r.normalizer for r in found.heads} == {normalizer, "softmax"}
@@ -123,7 +123,7 @@ def test_models_that_are_not_ours(family):
 
 
 def test_the_temperature_is_found_and_warned_of(inputs):
-    model = made()
+    model = make_model()
     for layer in model.modules():
         if hasattr(layer, "log_tau_score"):
             layer.log_tau_score.data.fill_(math.log(0.05))
@@ -156,7 +156,7 @@ def test_growth_is_the_exponent(found):
 
 
 def test_two_models_side_by_side(found, inputs):
-    model = made()
+    model = make_model()
     with muted(model, *RULES):
         other = measure(model, inputs, name="muted", normalizers=["softmax"])
     numbers = compared(found, other, paired=True)

@@ -15,7 +15,7 @@ from ascender.insight.limits.measure import Measured
 from ascender.insight.limits.page import report
 from ascender.insight.limits.summary import advice, of, summary
 from ascender.insight.limits.tables import TABLES, brief, side_by_side
-from support.limits_cases import LAYERS, made
+from support.limits_cases import LAYERS, make_model
 
 pytest.importorskip("entmax")
 
@@ -29,7 +29,7 @@ def run(*words):
 
 
 def test_the_report_is_whole_and_closed(found, inputs, tmp_path, monkeypatch):
-    few = measure(made(), {16: inputs[16]}, name="<b>few", normalizers=["topk"])
+    few = measure(make_model(), {16: inputs[16]}, name="<b>few", normalizers=["topk"])
     monkeypatch.setattr(figures, "FIGURES", {"support": figures.support})
     written = report(few, tmp_path, found, lang="both")
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ def saved(folder, model):
 
 def test_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "FIGURES", {"support": figures.support})
-    model = saved(tmp_path / "m", made())
+    model = saved(tmp_path / "m", make_model())
     text = tmp_path / "t.txt"
     text.write_text("one <script> two " * 20, encoding="utf-8")
     given = ("--text-file", str(text), "--lengths", "8,24", "--normalizers", "topk", "--batch", "2")
@@ -98,8 +98,8 @@ def test_no_heading_is_cut(found):
     from ascender.report.terminal import rich_table
 
     kept = summary(found)
-    made = [*(table(kept) for table in TABLES.values()), brief(kept), side_by_side(kept, kept)]
-    for table in made:
+    tables = [*(table(kept) for table in TABLES.values()), brief(kept), side_by_side(kept, kept)]
+    for table in tables:
         console = Console(width=WIDTH, file=io.StringIO())
         console.print(rich_table(table, title="title", width=WIDTH))
         drawn = console.file.getvalue()
@@ -152,6 +152,6 @@ def test_what_was_seen_and_what_to_do(given, seen, do):
     ],
 )
 def test_errors_name_the_value(words, said, tmp_path):
-    done = run(saved(tmp_path / "m", made("vanilla")), *words)
+    done = run(saved(tmp_path / "m", make_model("vanilla")), *words)
     assert done.exit_code == 1
     assert said in done.stderr

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ascender.insight.limits import LimitsCallback, Thresholds, alarms, head_metrics
-from support.limits_cases import LAYERS, made
+from support.limits_cases import LAYERS, make_model
 
 pytest.importorskip("entmax")
 
@@ -36,7 +36,7 @@ def test_the_callback_of_transformers_trainer(tmp_path, caplog, inputs):
         str(tmp_path), max_steps=2, eval_strategy="steps", eval_steps=1, report_to=[],
         use_cpu=True, disable_tqdm=True, save_strategy="no", per_device_train_batch_size=2,
     )  # fmt: skip
-    model = made()
+    model = make_model()
     trainer = transformers.Trainer(
         model, args, train_dataset=rows, eval_dataset=rows, callbacks=[watch]
     )

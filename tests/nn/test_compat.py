@@ -10,7 +10,7 @@ from ascender.core.normalizers import NORMALIZERS
 from ascender.nn import compat
 from ascender.nn.baselines import ATTENTIONS
 from ascender.nn.baselines.vanilla import Vanilla
-from ascender.nn.compat import Cell, LawBroken, cells, check
+from ascender.nn.compat import CompatCell, LawBroken, cells, check
 from ascender.nn.positions import POSITIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / compat.PAGE
@@ -117,7 +117,7 @@ class Spoilt(Vanilla):
 )
 def test_a_broken_law_is_noticed(make, position, normalizer, mode, words):
     with pytest.raises(LawBroken, match=words):
-        check(Cell("vanilla", position, normalizer, mode), make)
+        check(CompatCell("vanilla", position, normalizer, mode), make)
 
 
 def test_an_attention_that_ignores_its_window_is_noticed():
@@ -130,7 +130,7 @@ def test_an_attention_that_ignores_its_window_is_noticed():
             )
 
     with pytest.raises(LawBroken, match="which it may not see"):
-        check(Cell("vanilla", "none", "softmax", "window"), Wide)
+        check(CompatCell("vanilla", "none", "softmax", "window"), Wide)
 
 
 def test_what_is_saved_is_what_is_read(tmp_path):
@@ -146,5 +146,5 @@ def test_users_can_check_an_attention_of_their_own():
     class Mine(Vanilla):
         name = "mine"
 
-    assert check(Cell("mine", "rope", "ssmax", "causal"), Mine).runs
+    assert check(CompatCell("mine", "rope", "ssmax", "causal"), Mine).runs
     assert torch.is_grad_enabled()

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ascender.nn.baselines import linear
 from ascender.nn.baselines.linear import elu_features, kernel_attention
-from support.linear_cases import HEADS, B, H, N, dense, e, f, make, padding, randn, seen
+from support.linear_cases import HEADS, B, H, N, dense, e, f, make, padding, randn, visible_pairs
 
 
 def features(n=N, m=N, heads=H):
@@ -52,7 +52,9 @@ def test_it_is_the_sum_over_visible_keys(chunk, n, m, causal, pad):
     fq, fk, v = features(n, m)
     mask = None if pad is None else padding(m, pad)
     out, (S, s) = kernel_attention(fq, fk, v, causal=causal, mask=mask)
-    assert torch.allclose(out, loops(fq, fk, v, seen(n, m, causal, mask)), rtol=0, atol=1e-12)
+    assert torch.allclose(
+        out, loops(fq, fk, v, visible_pairs(n, m, causal, mask)), rtol=0, atol=1e-12
+    )
     held = fk if mask is None else fk * mask[..., None]
     assert torch.allclose(S, held.mT @ v, atol=1e-12)
     assert torch.allclose(s, held.sum(-2), atol=1e-12)
@@ -72,7 +74,7 @@ def test_gradients_are_those_of_the_dense_product(chunk, n, m, causal, pad):
     ours, theirs = ([t.requires_grad_() for t in features(n, m)] for _ in range(2))
     g = randn(B, H, n, e, seed=5)
     kernel_attention(*ours, causal=causal, mask=mask)[0].backward(g)
-    dense(*theirs, seen(n, m, causal, mask)).backward(g)
+    dense(*theirs, visible_pairs(n, m, causal, mask)).backward(g)
     for a, b in zip(ours, theirs, strict=True):
         assert torch.allclose(a.grad, b.grad, rtol=0, atol=1e-12)
 
@@ -243,6 +245,9 @@ def test_a_query_far_below_zero_still_looks():
     assert float(elu_features(q).max()) == 0
     got = kernel_attention(*module.features(q, k), k)[0]
     want = dense(
-        (q.double() + 190).exp(), F.elu(k.double()) + 1, k.double(), seen(N, N, False, None)
+        (q.double() + 190).exp(),
+        F.elu(k.double()) + 1,
+        k.double(),
+        visible_pairs(N, N, False, None),
     )
     assert torch.allclose(got.double(), want, atol=1e-5)

@@ -9,7 +9,7 @@ from ascender.nn.baselines import attention
 from ascender.nn.baselines.linear import LinearAttention, StateCache
 from ascender.nn.baselines.vanilla import Vanilla
 from ascender.nn.slot import Unsupported
-from support.linear_cases import DIM, HEADS, B, N, dense, make, padding, randn, seen
+from support.linear_cases import DIM, HEADS, B, N, dense, make, padding, randn, visible_pairs
 
 
 def tokens(n=N, seed=7):
@@ -24,7 +24,7 @@ def by_formula(module, x, context=None, causal=False, real=None, temperature=1.0
     q, k = (module.position.rotate(t, torch.arange(t.shape[2])) for t in (q, k))
     k, v = (t.repeat_interleave(HEADS // t.shape[1], 1) for t in (k, v))
     mask = None if real is None else real[:, None]
-    visible = seen(x.shape[1], source.shape[1], causal, mask)
+    visible = visible_pairs(x.shape[1], source.shape[1], causal, mask)
     out = dense(F.elu(q / temperature) + 1, F.elu(k) + 1, v, visible)
     return module.W_O(out.transpose(1, 2).flatten(2))
 

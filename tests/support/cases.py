@@ -70,7 +70,7 @@ def serving(kind: str, options: str = "plain", dtype: torch.dtype = torch.float6
 
 def each(*words, without=(), only=tuple(KINDS)):
     """kind × backend × dtype, over the kinds that have all the words and none of the others."""
-    found = [
+    combinations = [
         (kind, backend, dtype)
         for kind, spec in KINDS.items()
         if all(word in spec for word in words) and not any(word in spec for word in without)
@@ -79,9 +79,9 @@ def each(*words, without=(), only=tuple(KINDS)):
         if kind in only
         and (dtype == torch.float64 or kind in FEW or (backend, dtype) == ("native", torch.float32))
     ]
-    assert found
-    ids = [f"{kind}-{backend}-{str(dtype)[6:]}" for kind, backend, dtype in found]
-    return pytest.mark.parametrize(("kind", "backend", "dtype"), found, ids=ids)
+    assert combinations
+    ids = [f"{kind}-{backend}-{str(dtype)[6:]}" for kind, backend, dtype in combinations]
+    return pytest.mark.parametrize(("kind", "backend", "dtype"), combinations, ids=ids)
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ class Block(nn.Module):
 def model(options):
     torch.manual_seed(0)
     blocks = [Block(**options) for _ in range(2)]
-    made = nn.Sequential(nn.Embedding(VOCAB, DIM), *blocks, nn.Linear(DIM, VOCAB))
-    return made.to(options.get("dtype", torch.double))
+    net = nn.Sequential(nn.Embedding(VOCAB, DIM), *blocks, nn.Linear(DIM, VOCAB))
+    return net.to(options.get("dtype", torch.double))
 
 
 def batch(step):
@@ -141,8 +141,8 @@ def run_language_model(rank, folder, processes):
 def run(rank, folder, processes):
     """Every case in this process; called by torch.multiprocessing."""
     with processes_of(rank, folder, processes):
-        found = {name: train(name, split=True) for name in CASES}
-        torch.save({**found, "unequal": unequal(rank)}, f"{folder}/{rank}")
+        results = {name: train(name, split=True) for name in CASES}
+        torch.save({**results, "unequal": unequal(rank)}, f"{folder}/{rank}")
 
 
 @contextmanager

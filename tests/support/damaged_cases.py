@@ -16,7 +16,7 @@ def run(*args):
     return CliRunner().invoke(app, [str(a) for a in args], env={"COLUMNS": "200", "TERM": "dumb"})
 
 
-def told(args, *names):
+def assert_error(args, *names):
     """One line on stderr, an exit code that is not 0, no bug; with these words in it."""
     done = run(*args)
     assert isinstance(done.exception, SystemExit), repr(done.exception)
@@ -48,12 +48,12 @@ def without(*keys):
     """JSON without a field: without("run", "seed") takes seed out of run."""
 
     def damage(path):
-        found = first(path)
-        inner = found
+        content = first(path)
+        inner = content
         for key in keys[:-1]:
             inner = inner[key]
         del inner[keys[-1]]
-        path.write_text(json.dumps(found))
+        path.write_text(json.dumps(content))
 
     return damage
 

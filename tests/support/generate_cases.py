@@ -37,11 +37,11 @@ def decoder(name, **fields):
 
 def generate(model, ids, **how):
     """(tokens, logits of every new one)."""
-    found = model.generate(
+    output = model.generate(
         ids, max_new_tokens=NEW, do_sample=False, output_logits=True, no_repeat_ngram_size=1,
         suppress_tokens=[0], return_dict_in_generate=True, **how,
     )  # fmt: skip
-    return found.sequences, torch.stack(found.logits, 1)
+    return output.sequences, torch.stack(output.logits, 1)
 
 
 def same(a, b):

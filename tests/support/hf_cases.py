@@ -81,7 +81,7 @@ def tokens(b=B, n=N, seed=1):
 
 def inputs(head, labels=True):
     """What a head takes."""
-    found = {"input_ids": tokens()}
+    inputs = {"input_ids": tokens()}
     wanted = {
         "model": None,
         "causal": tokens(),
@@ -91,10 +91,10 @@ def inputs(head, labels=True):
         "seq2seq": tokens(n=M, seed=4),
     }[head]
     if wanted is not None and labels:
-        found["labels"] = wanted
+        inputs["labels"] = wanted
     elif head == "seq2seq":
-        found["decoder_input_ids"] = tokens(n=M, seed=4)
-    return found
+        inputs["decoder_input_ids"] = tokens(n=M, seed=4)
+    return inputs
 
 
 def states(head, output):

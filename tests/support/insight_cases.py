@@ -12,14 +12,14 @@ def model(omega=0.4, layers=2, k=4, **config):
         num_labels=3, max_position_embeddings=17,
         attention_options={"k": k, **config.pop("options", {})}, **config,
     )  # fmt: skip
-    made = AscenderForTokenClassification(config).double().eval()
+    model = AscenderForTokenClassification(config).double().eval()
     g = torch.Generator().manual_seed(1)
-    for name, p in made.named_parameters():
+    for name, p in model.named_parameters():
         if "omega" in name:
             p.data = omega * (0.5 + torch.rand(p.shape, generator=g).double())
         if "tau_score" in name:
             p.data = p.data + 0.3
-    return made
+    return model
 
 
 def inputs(lengths=(11, 7)):

@@ -67,30 +67,30 @@ def record(task, variant, seed, gain=None, options=None, higher=True, **more):
 def insight(rng, ruled):
     """What insight.measure finds."""
     share = rng.dirichlet(np.ones(5), (LAYERS, HEADS))
-    found = {"rows": 64, "names": ["a", "b"], "share": share.round(4).tolist(), "omega": {},
+    insight = {"rows": 64, "names": ["a", "b"], "share": share.round(4).tolist(), "omega": {},
              "score": {"": 0.5}}  # fmt: skip
     if ruled:
         moved = lambda: (0.3 * rng.random((LAYERS, HEADS, 3))).round(4).tolist()  # noqa: E731
-        found |= {"moved": moved(), "whole": moved()}
-        found["omega"] = {r: rng.random((LAYERS, HEADS)).round(4).tolist() for r in RULES}
-        found["score"] |= {r: round(0.5 - 0.1 * rng.random(), 4) for r in RULES}
+        insight |= {"moved": moved(), "whole": moved()}
+        insight["omega"] = {r: rng.random((LAYERS, HEADS)).round(4).tolist() for r in RULES}
+        insight["score"] |= {r: round(0.5 - 0.1 * rng.random(), 4) for r in RULES}
     of = [("z", 0), ("z", 1), ("neighbours", 0), ("neighbours", 1)] if ruled else []
     of += [("attention", 0), ("attention", 1), ("states", 0), ("states", 1), ("states", 2)]
-    found["grouping"] = [
+    insight["grouping"] = [
         {"of": name, "layer": layer, "n": 32, "nmi": [round(0.5 + 0.2 * rng.random(), 4), 0.4, 0.8],
          "ari": [round(0.4 + 0.2 * rng.random(), 4), 0.3, 0.7], "chance": [0.1, 0.001]}
         for name, layer in of
     ]  # fmt: skip
-    return found
+    return insight
 
 
 def records(tasks=tuple(TASKS), variants=VARIANTS, seeds=3):
     return [record(t, v, s) for s in range(seeds) for t in tasks for v in variants]
 
 
-def store(folder, made, failures=None, **sheet):
+def store(folder, records, failures=None, **sheet):
     """The folder of a suite that has run."""
-    for r in made:
+    for r in records:
         place = folder / "trials" / r["key"]
         place.mkdir(parents=True)
         (place / "record.json").write_text(json.dumps(r))
@@ -101,7 +101,7 @@ def store(folder, made, failures=None, **sheet):
         "key": "0123456789abcdef", "baseline": "vanilla",
         "rule": {"higher": True, "alpha": 0.05, "smallest": 0.005, "margin": 0.0},
         "goals": {"fewshot-digits": 0.45, "distinct": 0.9}, "fixed": "2026-01-02T03:04:05Z",
-        "trials": [*(r["key"] for r in made), *(failures or {})], **sheet,
+        "trials": [*(r["key"] for r in records), *(failures or {})], **sheet,
     }  # fmt: skip
     (folder / "suite.json").write_text(json.dumps(said, ensure_ascii=False))
     return folder

@@ -22,10 +22,10 @@ def rows(path):
 
 
 def groups(records):
-    found = {}
+    by_cell = {}
     for r in records:
-        found.setdefault((r["run"]["task"], r["run"]["variant"]), []).append(r)
-    return found
+        by_cell.setdefault((r["run"]["task"], r["run"]["variant"]), []).append(r)
+    return by_cell
 
 
 def near(text, x):

@@ -54,8 +54,10 @@ def gradients(case: Case, backend: str, scale: float = 1.0) -> dict[str, Tensor]
     numbers = {name: t.detach().clone().requires_grad_() for name, t in case.numbers.items()}
     out = run(replace(case, leaves=leaves, numbers=numbers), backend)
     out.backward(scale * cotangent(case, out.shape[-1]))
-    found = {**leaves, **numbers}
-    grads = {n: torch.zeros_like(t) if t.grad is None else t.grad / scale for n, t in found.items()}
+    inputs = {**leaves, **numbers}
+    grads = {
+        n: torch.zeros_like(t) if t.grad is None else t.grad / scale for n, t in inputs.items()
+    }
     return {"out": out.detach() * real(case)[..., None], **grads}
 
 

@@ -8,7 +8,7 @@ LENGTHS = (16, 40)
 LAYERS, HEADS = 2, 3
 
 
-def made(attention="ascender", normalizer="softmax", seed=0, **more):
+def make_model(attention="ascender", normalizer="softmax", seed=0, **more):
     torch.manual_seed(seed)
     config = AscenderConfig(
         vocab_size=258, hidden_size=24, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
@@ -21,4 +21,4 @@ def made(attention="ascender", normalizer="softmax", seed=0, **more):
 def in_flock_scope(far=2, window=1, n_global=1, **more):
     """The same in flock scope: at most far + window + 1 + n_global keys a row."""
     scope = {"scope": "flock", "far": far, "window": window, "n_global": n_global}
-    return made(attention_options=scope, **more)
+    return make_model(attention_options=scope, **more)

@@ -31,7 +31,7 @@ def make(kind=LinearAttention, **options):
     return kind(DIM, HEADS, **options).double().eval()
 
 
-def seen(n, m, causal, mask):
+def visible_pairs(n, m, causal, mask):
     visible = torch.ones(B, H, n, m, dtype=torch.bool)
     if causal:
         visible = visible.tril(m - n)

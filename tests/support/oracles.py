@@ -310,10 +310,10 @@ def losses_oracle(result, z_k, valid=None):
                 A_i, u, c_i = A[b, h, i], result["u"][b, h], result["c"][b, h, i]
                 if A_i.sum() == 0 or not valid[b, h, i]:
                     continue
-                seen = [j for j in range(M) if A_i[j] > 0]
-                terms["sep"].append(sum(float(A_i[j] * result["phi"][b, h, i, j]) for j in seen))
+                visible = [j for j in range(M) if A_i[j] > 0]
+                terms["sep"].append(sum(float(A_i[j] * result["phi"][b, h, i, j]) for j in visible))
                 if result["has_centre"][b, h, i]:
-                    pull = sum(float(A_i[j]) * _squared(z_k[b, h, j], c_i) for j in seen)
+                    pull = sum(float(A_i[j]) * _squared(z_k[b, h, j], c_i) for j in visible)
                     terms["coh"].append(pull)
                 rows = [] if result["cross"] else [j - (M - N) for j in members[b][h][i]]
                 headings = [u[n] for n in rows if n >= 0 and members[b][h][n]]

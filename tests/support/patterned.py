@@ -73,11 +73,11 @@ def gaps(x, got, want):
         torch.autograd.grad(y, list(x.values()), along, allow_unused=True, retain_graph=True)
         for y in (got, want)
     ]
-    found = {"out": float((got - want).detach().abs().max())}
+    errors = {"out": float((got - want).detach().abs().max())}
     for name, a, b in zip(x, *both, strict=True):
         assert (a is None) == (b is None), name
-        found[name] = 0.0 if a is None else float((a - b).abs().max())
-    return found
+        errors[name] = 0.0 if a is None else float((a - b).abs().max())
+    return errors
 
 
 class Largest(TorchDispatchMode):

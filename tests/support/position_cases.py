@@ -18,10 +18,10 @@ def randn(*shape, seed=0, dtype=torch.double):
 
 def make(name, **options):
     """A position in float64 whose tables are not small."""
-    made = position(name, **SIZES, **options).double()
-    for i, table in enumerate(made.parameters()):
+    encoding = position(name, **SIZES, **options).double()
+    for i, table in enumerate(encoding.parameters()):
         table.data = randn(*table.shape, seed=i)
-    return made
+    return encoding
 
 
 def tail(n=N, m=M, start=0):

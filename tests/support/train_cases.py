@@ -22,5 +22,5 @@ def curve(out):
 
 def stop_after(n):
     """stopping(): after n steps."""
-    seen = []
-    return lambda: seen.append(1) or len(seen) >= n
+    calls = []
+    return lambda: calls.append(1) or len(calls) >= n

@@ -18,9 +18,9 @@ TEXT = f"boids {BAD} fly"
 
 def tokenizer():
     """Bytes, and one token that is out to hurt."""
-    made = bytes_tokenizer()
-    made.add_tokens([BAD])
-    return made
+    with_bad_token = bytes_tokenizer()
+    with_bad_token.add_tokens([BAD])
+    return with_bad_token
 
 
 def model(**fields):
@@ -42,19 +42,19 @@ def flock_model(share_neighbours=1, **options):
     return model(attention_options=options, share_neighbours=share_neighbours)
 
 
-def with_temperatures(made):
+def with_temperatures(net):
     """The same model, another τ_score in every head."""
     with torch.no_grad():
-        for name, number in made.named_parameters():
+        for name, number in net.named_parameters():
             if name.endswith("log_tau_score"):
                 number.add_(torch.linspace(-0.4, 0.3, number.numel()))
-    return made
+    return net
 
 
 def data_of(html):
     """The JSON inside a page."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    return json.loads(match[1])
 
 
 class Reader:
@@ -94,18 +94,18 @@ class Reader:
         head = self.data["models"][of]["layers"][layer]["heads"][h]
         head = head["dense"] if dense else head
         N = len(self.data["models"][of]["tokens"])
-        V = self._seen(head["mask"], N)
+        V = self._visible(head["mask"], N)
         terms = [t for t in ("base", "align", "sep", "coh", "aff", "other") if t in head]
-        found = {t: self._term(head, t, V, N) for t in terms}
-        found["total"] = sum(found.values()) / head["tau"]
+        terms_of = {t: self._term(head, t, V, N) for t in terms}
+        terms_of["total"] = sum(terms_of.values()) / head["tau"]
         if "weights" in head:
-            found["weights"] = self.array(head["weights"]["matrix"])
+            terms_of["weights"] = self.array(head["weights"]["matrix"])
         else:
-            e = np.where(V, np.exp(found["total"] - found["total"].max(-1, keepdims=True)), 0)
-            found["weights"] = e / e.sum(-1, keepdims=True)
-        return found
+            e = np.where(V, np.exp(terms_of["total"] - terms_of["total"].max(-1, keepdims=True)), 0)
+            terms_of["weights"] = e / e.sum(-1, keepdims=True)
+        return terms_of
 
-    def _seen(self, mask, N):
+    def _visible(self, mask, N):
         if mask == "all":
             return np.ones((N, N), bool)
         if mask == "causal":

@@ -88,14 +88,14 @@ def _command(run: Mapping[str, Any]) -> str:
     return f"- `{run['command']}` ({', '.join(how)})\n"
 
 
-def contents(made: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+def contents(sections: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     """What fills the blocks of a document (report.blocks), by name. A table that no run by the
     wall clock fills yet says so."""
-    texts = {name: text for name, (_, text) in made.items()}
+    texts = {name: text for name, (_, text) in sections.items()}
     by_cpu = (name for name in texts if not name.startswith(WALL))
     return {**{WALL + name: NOT_BY_WALL for name in by_cpu if name != "commands"}, **texts}
 
 
-def document(made: Mapping[str, tuple[str, str]]) -> str:
+def document(sections: Mapping[str, tuple[str, str]]) -> str:
     """All tables under their titles."""
-    return "\n".join(f"## {title}\n\n{text}" for title, text in made.values())
+    return "\n".join(f"## {title}\n\n{text}" for title, text in sections.values())

@@ -128,20 +128,20 @@ def _run(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats 
     """backend.run; once more, without them, where there are tokens that are not finite."""
     if gpu.on_gpu(flock.q):  # a second pass would wait for the numbers of the first
         return _finite_only(flock.repeat_kv(), backend, stats)
-    out, found = _once(flock, backend, stats)
+    out, row_stats = _once(flock, backend, stats)
     nan = math.isnan(float(out.detach().sum()))  # inf − inf too: costs only a second pass
     if nan or not _geometry_is_finite(flock):
         return _finite_only(flock.repeat_kv(), backend, stats)
-    return out, found
+    return out, row_stats
 
 
 def _finite_only(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:
     """backend.run without the tokens that are not finite; NaN in the rows that see one."""
     flock, nonfinite = flock.without_nonfinite()
     nonfinite = nonfinite[..., None]
-    out, found = _once(flock, backend, stats)
+    out, row_stats = _once(flock, backend, stats)
     out = out.masked_fill(nonfinite, torch.nan)
-    return out, None if found is None else replace(found, nonfinite=nonfinite)
+    return out, None if row_stats is None else replace(row_stats, nonfinite=nonfinite)
 
 
 def _once(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:

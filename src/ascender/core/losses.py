@@ -13,9 +13,9 @@ in decoding, everything in cross-attention). No such row, or a rule that is swit
 plain 0): that loss is 0.
 
     weights = LossWeights(sep=0.1, coh=0.01)               # nothing before 15% of the steps
-    with collect(model, weights.at(step, total)) as found:
+    with collect(model, weights.at(step, total)) as losses:
         loss = task(model(x))
-    loss = loss + found.total()
+    loss = loss + losses.total()
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Collector:
 def collect(model: nn.Module, weights: LossWeights | None = None) -> Iterator[Collector]:
     """Collect the losses of every layer of the model that runs inside. Without weights for looking
     at them, or for total(weights); where all weights are 0 nothing is computed."""
-    found = Collector(weights)
+    collector = Collector(weights)
     wanted = weights is None or bool(weights)
     layers = [m for m in model.modules() if isinstance(m, Source)] if wanted else []
     if weights is not None and weights.index and not any(layer.has_index for layer in layers):
@@ -158,12 +158,12 @@ def collect(model: nn.Module, weights: LossWeights | None = None) -> Iterator[Co
         )
     before = [layer.collector for layer in layers]
     for layer in layers:
-        layer.collector = found
+        layer.collector = collector
     try:
-        yield found
+        yield collector
     finally:
-        for layer, collector in zip(layers, before, strict=True):
-            layer.collector = collector
+        for layer, outer in zip(layers, before, strict=True):
+            layer.collector = outer
 
 
 class Source:

@@ -51,8 +51,8 @@ class Normalizer(nn.Module):
 
     def weights(self, total: Scores, visible: Visible) -> Scores:
         """A from S, over the visible keys."""
-        s, seen = _hide(total, visible)
-        return masked_softmax(s, seen).to(total.dtype)
+        s, shown = _hide(total, visible)
+        return masked_softmax(s, shown).to(total.dtype)
 
     def forward(self, total: Tensor, visible: Tensor) -> Tensor:
         return self.weights(total, visible)
@@ -132,8 +132,8 @@ class TopK(Normalizer):
         self.size = size
 
     def weights(self, total: Scores, visible: Visible) -> Scores:
-        s, seen = _hide(total, visible)
-        return masked_softmax(s, seen & largest(s.detach(), self.size)).to(total.dtype)
+        s, shown = _hide(total, visible)
+        return masked_softmax(s, shown & largest(s.detach(), self.size)).to(total.dtype)
 
     def extra_repr(self) -> str:
         return f"size={self.size}"
@@ -223,12 +223,12 @@ def _hide(total: Tensor, visible: Tensor) -> tuple[Tensor, Tensor]:
 def _sparse(project: Any, total: Tensor, visible: Tensor) -> Tensor:
     """A projection of entmax over V(i). It is given finite rows, measured from their largest
     score: what lies FAR below has weight 0 and no gradient, and hidden keys are put there."""
-    s, seen = _hide(total, visible)
+    s, shown = _hide(total, visible)
     top = s.detach().amax(-1, keepdim=True)
     x = (s - top.masked_fill(top == -torch.inf, 0)).clamp_min(FAR)
     nonfinite = x.isnan().any(-1, keepdim=True)  # entmax would look outside its arrays
-    weights = project(x.masked_fill(nonfinite, 0), dim=-1).masked_fill(~seen, 0)
-    return weights.masked_fill(nonfinite & seen, torch.nan).to(total.dtype)
+    weights = project(x.masked_fill(nonfinite, 0), dim=-1).masked_fill(~shown, 0)
+    return weights.masked_fill(nonfinite & shown, torch.nan).to(total.dtype)
 
 
 def _log(n: Tensor, q: Tensor) -> Tensor:

@@ -58,28 +58,28 @@ class Visibility:
 
     def _structure(self, p: Tensor, j: Tensor) -> Tensor | None:
         """Causal and window as arithmetic on positions; None where neither restricts."""
-        seen = None
+        visible = None
         if self.causal:
-            seen = j <= p
+            visible = j <= p
         if self.window is not None:
             near = (p - j).abs() <= self.window
             if self.n_global:
                 near = near | (j < self.n_global) | (p < self.n_global)
-            seen = near if seen is None else seen & near
+            visible = near if visible is None else visible & near
         if self.beyond is not None and not self.cross:
             far = ((p - j).abs() > self.beyond) & (j >= self.n_global)
-            seen = far if seen is None else seen & far
-        return seen
+            visible = far if visible is None else visible & far
+        return visible
 
     @lazy
     def visible(self) -> Bool[Tensor, "... N M"]:
         """V as a matrix, (b, h, N, M) with b and h possibly 1."""
-        seen = self._structure(self.p[..., :, None], self.j[..., None, :])
-        if seen is None:
-            seen = torch.ones(self.N, self.M, dtype=torch.bool, device=self.p.device)
+        visible = self._structure(self.p[..., :, None], self.j[..., None, :])
+        if visible is None:
+            visible = torch.ones(self.N, self.M, dtype=torch.bool, device=self.p.device)
         if self.mask is not None:
-            seen = seen & self.mask
-        return seen.reshape((1,) * (4 - seen.ndim) + seen.shape) if seen.ndim < 4 else seen
+            visible = visible & self.mask
+        return visible.reshape((1,) * max(0, 4 - visible.ndim) + visible.shape)
 
     @lazy
     def count(self) -> Int[Tensor, "#B #H #N 1"]:
@@ -141,8 +141,8 @@ class Visibility:
         inside = (index >= 0) & (index < self.M)
         safe = index.clamp(0, self.M - 1)
         j, p = self.j[safe], self.p.view(1, 1, -1, 1)
-        seen = self._structure(p, j)
-        allowed = inside if seen is None else inside & seen
+        visible = self._structure(p, j)
+        allowed = inside if visible is None else inside & visible
         if self.mask is not None:
             b = max(index.shape[0], self.mask.shape[0])
             h = max(index.shape[1], self.mask.shape[1])

@@ -134,8 +134,8 @@ class AscenderConfig(PreTrainedConfig):
                 )
         self._validate_plain_layers()
         with torch.device("meta"):
-            made = self.make_attention(self.make_position())
-        if self.index_loss and not getattr(made, "has_index", False):
+            attention = self.make_attention(self.make_position())
+        if self.index_loss and not getattr(attention, "has_index", False):
             raise ValueError(
                 f"index_loss = {self.index_loss:g}, and {self.attention} attention has no index "
                 "here; expected 0, or attention_options={'scope': 'flock'}"

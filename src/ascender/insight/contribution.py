@@ -32,14 +32,14 @@ TERMS = ("base", *MUTABLE, "other")
 WITHOUT = tuple(term for term in TERMS if term != "aff")
 
 
-def terms_in(found: Mapping[str, Any]) -> tuple[str, ...]:
+def terms_in(measured: Mapping[str, Any]) -> tuple[str, ...]:
     """What the columns of a record's "share" are."""
-    return TERMS if np.shape(found["share"])[-1] == len(TERMS) else WITHOUT
+    return TERMS if np.shape(measured["share"])[-1] == len(TERMS) else WITHOUT
 
 
-def rules_in(found: Mapping[str, Any]) -> tuple[str, ...]:
+def rules_in(measured: Mapping[str, Any]) -> tuple[str, ...]:
     """What the columns of a record's "moved" are."""
-    return MUTABLE[: np.shape(found["moved"])[-1]]
+    return MUTABLE[: np.shape(measured["moved"])[-1]]
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def _rows(t: Tensor | None) -> Tensor | None:
     return t if t is None or t.stride(-1) == 1 else t.contiguous()
 
 
-class _Lists(torch.autograd.Function):
+class _ListAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rest: dict[str, Any], *tensors: Any) -> Tensor:
         q, v = tensors[0], tensors[3]
@@ -98,7 +98,7 @@ def _arguments(rest: dict[str, Any], tensors: Sequence[Any]) -> tuple[ListArgs, 
 def list_attention(tensors: Sequence[Tensor | None], **rest: Any) -> Tensor:
     """out = A v. `tensors`: INPUTS, the numbers by head (H, 11), the bias by distance; lists
     (b, h, N, L) of int64, −1 = none; near: which of a list are neighbours, or None (ranked)."""
-    return _Lists.apply(rest, *tensors)
+    return _ListAttention.apply(rest, *tensors)
 
 
 def one_list_token(

@@ -52,7 +52,7 @@ def _plain(t: Tensor | None) -> Tensor | None:
     return t if t is None or t.stride(-1) == 1 else t.contiguous()
 
 
-class _Call:
+class _KernelCall:
     """The arguments of a call as the C code takes them; keeps their memory alive."""
 
     def __init__(
@@ -90,7 +90,7 @@ class _Call:
 
 
 def _forward(*inputs: Any) -> tuple[Tensor, Tensor]:
-    call = _Call(*inputs)
+    call = _KernelCall(*inputs)
     q, v = inputs[0], inputs[2]
     B, H, N, _ = q.shape
     out = by_heads(B, H, N, v.shape[-1], q)
@@ -103,7 +103,7 @@ def _forward(*inputs: Any) -> tuple[Tensor, Tensor]:
 
 
 def _backward(grad: Tensor, out: Tensor, saved: Tensor, bias: bool, *inputs: Any) -> list[Tensor]:
-    call = _Call(*inputs)
+    call = _KernelCall(*inputs)
     a, g = call.args, _plain(grad)
     B, H = out.shape[:2]
     grads = _empty_grads(out, bias, *inputs)

@@ -123,9 +123,9 @@ def flock_pairs(N: int, flock: FlockShape) -> int:
 # FLOPs of a layer.
 
 
-def dense_flops(model: ModelShape, seen: int) -> int:
+def dense_flops(model: ModelShape, pairs: int) -> int:
     """q·k and p·v over pairs that see each other."""
-    return 4 * model.head_dim * model.heads * seen
+    return 4 * model.head_dim * model.heads * pairs
 
 
 def index_flops(flock: FlockShape, ranked: int) -> int:

@@ -161,11 +161,11 @@ def decode_exchange() -> str:
 
 def measured_rows(stored: Path) -> str:
     """The share of rows that trained flocks ask for, as experiments/context_rows.py measured it."""
-    found = [json.loads(line) for line in stored.read_text(encoding="utf-8").splitlines()]
-    processes = sorted({row["processes"] for row in found})
+    measured = [json.loads(line) for line in stored.read_text(encoding="utf-8").splitlines()]
+    processes = sorted({row["processes"] for row in measured})
     rows = []
-    for far, layer in sorted({(row["far"], row["layer"]) for row in found}):
-        at = {r["processes"]: r for r in found if (r["far"], r["layer"]) == (far, layer)}
+    for far, layer in sorted({(row["far"], row["layer"]) for row in measured}):
+        at = {r["processes"]: r for r in measured if (r["far"], r["layer"]) == (far, layer)}
         shares = (f"{at[P]['model']:.3f} ({at[P]['random']:.3f})" for P in processes)
         rows.append((str(far), str(layer), *shares))
     return table("measured", ("far keys", "layer", *(f"P = {P}" for P in processes)), rows)

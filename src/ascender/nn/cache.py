@@ -45,12 +45,12 @@ class KVCache:
         if n_global and window is None:
             raise ValueError(f"n_global = {n_global} without a window; expected window=…")
         self.window, self.n_global = window, n_global
-        self.seen = 0  # tokens appended so far
+        self.length = 0  # tokens appended so far
         self.held = 0  # tokens in the buffers now
         self._buffers: dict[str, Tensor] = {}
 
     def __len__(self) -> int:
-        return self.seen
+        return self.length
 
     def __getitem__(self, name: str) -> Shaped[Tensor, "B G M w"]:
         """A stream's tokens."""
@@ -72,7 +72,7 @@ class KVCache:
         for name, t in streams.items():
             self._write(name, t)
         self.held += n
-        self.seen += n
+        self.length += n
 
     def _write(self, name: str, t: Tensor) -> None:
         end = self.held + t.shape[2]
@@ -108,13 +108,13 @@ class KVCache:
     def crop(self, n: int) -> None:
         """Drop the newest n tokens. A bounded cache can drop at least those of its last call."""
         kept = self.held - n
-        dropped = self.seen > self.held  # a window has dropped older tokens
+        dropped = self.length > self.held  # a window has dropped older tokens
         least = (self.window or 0) + self.n_global if dropped else 0
         if n < 0 or kept < least:
             raise ValueError(
-                f"n = {n} of {self.seen} tokens, of which {self.held} are held; expected fewer"
+                f"n = {n} of {self.length} tokens, of which {self.held} are held; expected fewer"
             )
-        self.held, self.seen = kept, self.seen - n
+        self.held, self.length = kept, self.length - n
 
     def reorder(self, index: Int[Tensor, "b"]) -> None:
         """Reorder the batch, as beam search does: row b becomes what row index[b] was."""
@@ -131,8 +131,8 @@ class KVCache:
     def positions(self) -> Int[Tensor, "M"]:
         """The position of every token held."""
         device = next(iter(self._buffers.values())).device
-        tail = torch.arange(self.seen - self.held, self.seen, device=device)
-        if self.seen > self.held:  # globals stand in front of the tail
+        tail = torch.arange(self.length - self.held, self.length, device=device)
+        if self.length > self.held:  # globals stand in front of the tail
             tail[: self.n_global] = torch.arange(self.n_global, device=device)
         return tail
 
@@ -247,7 +247,7 @@ class Cache(KVCache):
         if "scale" in room:
             np.divide(1, length(plain_key), out=room["scale"])
         self.held += 1
-        self.seen += 1
+        self.length += 1
 
     def reorder(self, index: Int[Tensor, "b"]) -> None:
         super().reorder(index)
@@ -286,24 +286,24 @@ class Cache(KVCache):
     ) -> Flock:
         """The newest n tokens themselves as queries. What a window hides from all of them is left
         out; one token then sees all that is left. `h_q`: where it is not that of the keys."""
-        n, seen = q.shape[2], self.held
+        n, recent = q.shape[2], self.held
         indexed = ("other", "pair_values")  # like index lists, these count from the first key
         cuts = all(options.get(name) is None for name in indexed)
         cuts = cuts and isinstance(options.get("neighbours"), str)
         if vis.window is not None and not vis.n_global and vis.mask is None and cuts:
-            seen = min(seen, vis.window + n)
-            vis = replace(vis, j=vis.j[-seen:], window=None if n == 1 else vis.window)
+            recent = min(recent, vis.window + n)
+            vis = replace(vis, j=vis.j[-recent:], window=None if n == 1 else vis.window)
         z, h = (self._buffers[name].narrow(2, self.held - n, n) for name in ("z", "h"))
         h = h if h_q is None else h_q.to(h.dtype)
-        return self._flock(q, z[..., :-1], h, seen, rules, vis, key_norm, normalizer, **options)
+        return self._flock(q, z[..., :-1], h, recent, rules, vis, key_norm, normalizer, **options)
 
     def _flock(
-        self, q: Tensor, z: Tensor, h: Tensor, seen: int, rules: Rules, vis: Visibility,
+        self, q: Tensor, z: Tensor, h: Tensor, recent: int, rules: Rules, vis: Visibility,
         key_norm: float | Tensor | None, normalizer: Normalizer | None, **options: Any,
     ) -> Flock:  # fmt: skip
         """Queries (z from the origin, h at length 1) against the last tokens, which they see."""
-        start = self.held - seen
-        held = {name: t.narrow(2, start, seen) for name, t in self._buffers.items()}
+        start = self.held - recent
+        held = {name: t.narrow(2, start, recent) for name, t in self._buffers.items()}
         z_q_k = z, held["z"][..., :-1]
         derived = {"z": z_q_k, "z_lifted": held["z"]}
         if self.unit_h:

@@ -48,7 +48,7 @@ class LawBroken(AssertionError):
 
 
 @dataclass(frozen=True)
-class Cell:
+class CompatCell:
     attention: str
     position: str
     normalizer: str
@@ -57,7 +57,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Verdict:
-    cell: Cell
+    cell: CompatCell
     runs: bool
     why: str = ""  # the refusal
 
@@ -65,13 +65,13 @@ class Verdict:
 def cells(
     attentions: Iterable[str] = ATTENTIONS, positions: Iterable[str] = POSITIONS,
     normalizers: Iterable[str] = NORMALIZERS, modes: Iterable[str] = MODES,
-) -> Iterator[Cell]:  # fmt: skip
+) -> Iterator[CompatCell]:  # fmt: skip
     """The table's cells, row by row."""
-    return (Cell(*names) for names in product(attentions, positions, normalizers, modes))
+    return (CompatCell(*names) for names in product(attentions, positions, normalizers, modes))
 
 
 @overload
-def check(what: Cell, make: Callable[..., Attention] | None = None) -> Verdict: ...
+def check(what: CompatCell, make: Callable[..., Attention] | None = None) -> Verdict: ...
 
 
 @overload
@@ -79,11 +79,11 @@ def check(what: str | type[Attention]) -> list[Verdict]: ...
 
 
 def check(
-    what: Cell | str | type[Attention], make: Callable[..., Attention] | None = None
+    what: CompatCell | str | type[Attention], make: Callable[..., Attention] | None = None
 ) -> Verdict | list[Verdict]:
     """Try a cell (`make`: with an attention that is in no registry), or every cell of an attention:
     a registered name, a class, or module:Class."""
-    if isinstance(what, Cell):
+    if isinstance(what, CompatCell):
         return _check(what, make)
     if isinstance(what, str):
         if is_code(what):
@@ -93,7 +93,7 @@ def check(
     return [_check(cell, what) for cell in cells([what.__name__])]
 
 
-def _check(cell: Cell, make: Callable[..., Attention] | None = None) -> Verdict:
+def _check(cell: CompatCell, make: Callable[..., Attention] | None = None) -> Verdict:
     try:
         module = build(cell, make)
         check_visibility(module, cell)
@@ -108,7 +108,7 @@ def _check(cell: Cell, make: Callable[..., Attention] | None = None) -> Verdict:
     return Verdict(cell, True)
 
 
-def build(cell: Cell, make: Callable[..., Attention] | None = None) -> Attention:
+def build(cell: CompatCell, make: Callable[..., Attention] | None = None) -> Attention:
     """A small module of the cell, with no number left at a start that would hide it."""
     torch.manual_seed(0)
     options = dict(SMALL.get(cell.attention, {}))
@@ -130,7 +130,7 @@ def tokens(n: int = TOKENS, batch: int = 2) -> Float[Tensor, "B N dim"]:
     return torch.randn(batch, n, DIM, generator=g, dtype=torch.float64)
 
 
-def run(module: Attention, x: Float[Tensor, "B N dim"], cell: Cell, **more: Any) -> Any:
+def run(module: Attention, x: Float[Tensor, "B N dim"], cell: CompatCell, **more: Any) -> Any:
     """The pass of a mode; decoding is compared with the causal one."""
     options: dict[str, Any] = {"causal": cell.mode in ("causal", "decode")}
     if cell.mode == "padded":
@@ -148,21 +148,21 @@ def padding(x: Tensor) -> Bool[Tensor, "B N"]:
     return real
 
 
-def may_see(module: Attention, cell: Cell) -> Bool[Tensor, "N N"]:
+def may_see(module: Attention, cell: CompatCell) -> Bool[Tensor, "N N"]:
     """Which rows may change with which tokens."""
     i, j = torch.arange(TOKENS)[:, None], torch.arange(TOKENS)
-    seen = torch.ones(TOKENS, TOKENS, dtype=torch.bool)
+    visible = torch.ones(TOKENS, TOKENS, dtype=torch.bool)
     if cell.mode in ("causal", "decode"):
-        seen = j <= i
+        visible = j <= i
     elif cell.mode == "padded":
-        seen = padding(tokens())[:1].expand(TOKENS, -1)
+        visible = padding(tokens())[:1].expand(TOKENS, -1)
     elif cell.mode == "window":
-        seen = module.pattern(i[:, 0], j).any(0)
-    return seen | (i == j)
+        visible = module.pattern(i[:, 0], j).any(0)
+    return visible | (i == j)
 
 
 @torch.no_grad()
-def check_visibility(module: Attention, cell: Cell) -> None:
+def check_visibility(module: Attention, cell: CompatCell) -> None:
     x = tokens(batch=1)
     changed = x.repeat(TOKENS + 1, 1, 1)
     every = torch.arange(TOKENS)
@@ -179,7 +179,7 @@ def check_visibility(module: Attention, cell: Cell) -> None:
 
 
 @torch.no_grad()
-def check_definition(module: Attention, cell: Cell) -> None:
+def check_definition(module: Attention, cell: CompatCell) -> None:
     if type(module).parts is Attention.parts:
         return
     x = tokens()
@@ -188,7 +188,7 @@ def check_definition(module: Attention, cell: Cell) -> None:
         raise LawBroken(f"{cell}: the pass is {float(worst):.1e} from its definition")
 
 
-def check_decoding(module: Attention, cell: Cell) -> None:
+def check_decoding(module: Attention, cell: CompatCell) -> None:
     x, cut = tokens(), 4
     for real in (None, padding(x) | (torch.arange(TOKENS) == TOKENS - 1)):
         cache, got = module.new_cache(), []
@@ -204,7 +204,9 @@ def check_decoding(module: Attention, cell: Cell) -> None:
 
 
 @torch.no_grad()
-def check_effect(module: Attention, cell: Cell, make: Callable[..., Attention] | None) -> None:
+def check_effect(
+    module: Attention, cell: CompatCell, make: Callable[..., Attention] | None
+) -> None:
     """Compared with the same module without its position, and with a plain softmax."""
     x = tokens()
     y = run(module, x, cell)
@@ -220,7 +222,7 @@ def check_effect(module: Attention, cell: Cell, make: Callable[..., Attention] |
             raise LawBroken(f"{cell}: the {name} changes nothing")
 
 
-def check_finite(module: Attention, cell: Cell) -> None:
+def check_finite(module: Attention, cell: CompatCell) -> None:
     x = tokens().requires_grad_()
     y = run(module, x, cell)
     y.square().sum().backward()
@@ -229,8 +231,8 @@ def check_finite(module: Attention, cell: Cell) -> None:
         for number, p in owner.named_parameters():
             if p.grad is None or not bool((p.grad != 0).any()):
                 raise LawBroken(f"{cell}: {name}.{number} gets no gradient")
-    found = [y, x.grad, *(p.grad for p in module.parameters() if p.grad is not None)]
-    if not all(bool(t.isfinite().all()) for t in found if t is not None):
+    tensors = [y, x.grad, *(p.grad for p in module.parameters() if p.grad is not None)]
+    if not all(bool(t.isfinite().all()) for t in tensors if t is not None):
         raise LawBroken(f"{cell}: outputs or gradients that are not finite")
 
 
@@ -245,12 +247,12 @@ def stored() -> dict[str, Any]:
     kept = json.loads(files("ascender.nn").joinpath(STORED).read_text("utf-8"))
     for entry in _entries(kept["table"]):
         entry["refuses"] = {mode: kept["reasons"][i] for mode, i in entry["refuses"].items()}
-    found: dict[str, Any] = kept["table"]
-    return found
+    table: dict[str, Any] = kept["table"]
+    return table
 
 
-def _entries(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    return (entry for rows in found.values() for row in rows.values() for entry in row.values())
+def _entries(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    return (entry for rows in table.values() for row in rows.values() for entry in row.values())
 
 
 def tried(attentions: Iterable[str], say: Callable[[str], None]) -> Iterator[Verdict]:
@@ -262,16 +264,16 @@ def tried(attentions: Iterable[str], say: Callable[[str], None]) -> Iterator[Ver
 
 def table(verdicts: Iterable[Verdict]) -> dict[str, Any]:
     """Verdicts as the table: the modes that run, and why the others do not."""
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     for v in verdicts:
         c = v.cell
-        row = found.setdefault(c.attention, {}).setdefault(c.position, {})
+        row = table.setdefault(c.attention, {}).setdefault(c.position, {})
         entry = row.setdefault(c.normalizer, {"runs": [], "refuses": {}})
         if v.runs:
             entry["runs"].append(c.mode)
         else:
             entry["refuses"][c.mode] = v.why
-    return found
+    return table
 
 
 def letters(entry: dict[str, Any]) -> str:
@@ -279,10 +281,10 @@ def letters(entry: dict[str, Any]) -> str:
     return "".join(mode[0].upper() for mode in entry["runs"]) or "—"
 
 
-def page(found: dict[str, Any]) -> str:
+def page(table: dict[str, Any]) -> str:
     """The table in Markdown."""
     lines = [PREAMBLE]
-    for attention, rows in found.items():
+    for attention, rows in table.items():
         names = list(next(iter(rows.values())))
         lines += [f"## {attention}", "", f"| position | {' | '.join(names)} |"]
         lines.append("|---" * (len(names) + 1) + "|")
@@ -297,16 +299,16 @@ def page(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def save(found: dict[str, Any], root: Path) -> list[Path]:
+def save(table: dict[str, Any], root: Path) -> list[Path]:
     """The table and its page, where a checkout of the project has them."""
-    reasons = list(dict.fromkeys(why for e in _entries(found) for why in e["refuses"].values()))
-    kept = deepcopy(found)
+    reasons = list(dict.fromkeys(why for e in _entries(table) for why in e["refuses"].values()))
+    kept = deepcopy(table)
     for entry in _entries(kept):
         entry["refuses"] = {mode: reasons.index(why) for mode, why in entry["refuses"].items()}
     text = json.dumps({"reasons": reasons, "table": kept}, ensure_ascii=False, indent=1) + "\n"
     return [
         write(root / "src" / "ascender" / "nn" / STORED, text),
-        write(root / "docs" / PAGE, page(found)),
+        write(root / "docs" / PAGE, page(table)),
     ]
 
 

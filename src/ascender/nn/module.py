@@ -257,18 +257,18 @@ class AscenderAttention(Attention, RuleParameters, Source):
         wanted = () if call.cache is not None else self.wanted()
         if not wanted:
             return attend(flock, backend, return_parts)
-        found = attend(flock, backend, return_parts, return_losses="rules" in wanted)
+        outputs = attend(flock, backend, return_parts, return_losses="rules" in wanted)
         losses = None
         if "rules" in wanted:
-            *rest, losses = found
-            found = tuple(rest) if return_parts else rest[0]
+            *rest, losses = outputs
+            outputs = tuple(rest) if return_parts else rest[0]
         if "index" in wanted and (call.neighbours is None or isinstance(call.neighbours, FarKeys)):
             h = call.more["index_q"], call.more["index_k"]
             index = index_loss(flock, self._flock_scope(call.vis), *h)
             losses = Losses.of_index(index) if losses is None else replace(losses, index=index)
         if losses is not None:
             self.give(losses)
-        return found
+        return outputs
 
     def contain(self, call: Call, parts: bool) -> tuple[Any, ...]:
         """With a cache or losses, `attend` handles tokens that are not finite. Such a query keeps

@@ -187,16 +187,16 @@ class RuleParameters(RuleOptions):
 
     def rules(self) -> Rules:
         """The numbers as they are now."""
-        found: dict[str, Any] = {} if self.gates else dict(OPEN_GATES)
+        numbers: dict[str, Any] = {} if self.gates else dict(OPEN_GATES)
         for name, parameter in self._learned():
             value = getattr(self, parameter)
-            found[name] = value.exp() if parameter.startswith("log_") else value
+            numbers[name] = value.exp() if parameter.startswith("log_") else value
         if self.roles is not None:
             for rule in RULES:
-                omega = found[f"omega_{rule}"]
+                omega = numbers[f"omega_{rule}"]
                 own = omega.new_tensor([role in (rule, "all") for role in self.roles])
-                found[f"omega_{rule}"] = omega * own
-        return Rules(**found, **{name: getattr(self, name) for name in NOT_LEARNED})
+                numbers[f"omega_{rule}"] = omega * own
+        return Rules(**numbers, **{name: getattr(self, name) for name in NOT_LEARNED})
 
     def version(self) -> tuple[Any, ...]:
         """Differs where rules() would."""

@@ -119,10 +119,10 @@ class Images(Stored):
         self.classes = source.classes
         images, labels = pictures(name, "train", data_dir)
         order = np.random.default_rng(0).permutation(len(labels))
-        held, kept = np.sort(order[: len(order) // 10]), np.sort(order[len(order) // 10 :])
+        validation, train = np.sort(order[: len(order) // 10]), np.sort(order[len(order) // 10 :])
         self.parts: dict[str, Pictures] = {
-            "train": (images[kept], labels[kept]),
-            "validation": (images[held], labels[held]),
+            "train": (images[train], labels[train]),
+            "validation": (images[validation], labels[validation]),
             "test": pictures(name, "test", data_dir),
         }
         self.side = images.shape[1]

@@ -61,7 +61,7 @@ def compact(flock: Flock) -> Tensor:
     if other is not None:
         other = other.to(q.dtype).reshape((1,) * (4 - other.ndim) + other.shape)
     keys = flock.key_unit
-    out = _Compact.apply(_masks(flock), q, k, keys, v, z_q, z_k, h_q, h_k, other, *numbers)
+    out = _CompactFunction.apply(_masks(flock), q, k, keys, v, z_q, z_k, h_q, h_k, other, *numbers)
     return out.to(flock.q.dtype)
 
 
@@ -73,10 +73,10 @@ def _masks(flock: Flock) -> Masks:
     count: Tensor | float = float(vis.M)
     keys = None
     if hidden is not None:
-        seen = vis.visible if by_row else vis.mask
-        assert seen is not None
-        count = seen.sum(-1, keepdim=True).clamp_min(1).to(dtype)
-        keys = None if by_row else seen.mT.to(dtype)
+        visible = vis.visible if by_row else vis.mask
+        assert visible is not None
+        count = visible.sum(-1, keepdim=True).clamp_min(1).to(dtype)
+        keys = None if by_row else visible.mT.to(dtype)
     around, crowd = vis.visible, vis.flockmates
     away = hidden
     if near is not None and r.local_scope == "neighbours":
@@ -101,7 +101,7 @@ class Compact(Backend):
         return compact(flock), None
 
 
-class _Compact(torch.autograd.Function):
+class _CompactFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, m: Masks, *inputs: Any) -> Tensor:
         ctx.m, ctx.numbers = m, inputs[9:]
@@ -109,12 +109,12 @@ class _Compact(torch.autograd.Function):
         q, v = inputs[0], inputs[3]
         pieces = list(_pieces(m, inputs[:9]))
         if len(pieces) == 1:
-            ctx.kept = _Rows(m, *inputs)
+            ctx.kept = _Scores(m, *inputs)
             return ctx.kept.out
         ctx.kept = None
         out = q.new_empty(*q.shape[:-1], v.shape[-1])
         for some, part, tensors in pieces:
-            out[some] = _Rows(part, *tensors, *ctx.numbers).out
+            out[some] = _Scores(part, *tensors, *ctx.numbers).out
         return out
 
     @staticmethod
@@ -128,7 +128,7 @@ class _Compact(torch.autograd.Function):
         grads: list[Any] = [None if t is None else torch.zeros_like(t) for t in tensors]
         sums: list[Any] = [None] * len(ctx.numbers)
         for some, part, cut in _pieces(ctx.m, tensors):
-            parts, numbers = _Rows(part, *cut, *ctx.numbers).back(g[some])
+            parts, numbers = _Scores(part, *cut, *ctx.numbers).back(g[some])
             for whole, here in zip(grads, parts, strict=True):
                 if whole is not None and here is not None:
                     whole[some if whole.shape[0] > 1 else slice(None)] += here
@@ -155,7 +155,7 @@ def _pieces(m: Masks, tensors: Any) -> Iterator[tuple[slice, Masks, list[Any]]]:
         yield some, m.piece(some), cut
 
 
-class _Rows:
+class _Scores:
     """Forward of some sequences, with what backward needs of it."""
 
     def __init__(

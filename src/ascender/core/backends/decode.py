@@ -32,7 +32,7 @@ def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
         return token(flock)
     r, accum_dtype = flock.rules, flock.accum_dtype
     _, H, N, d = flock.q.shape
-    rows = _Rows(flock)
+    rows = _QueryRows(flock)
     q = flock.q * d**-0.5
     if r.active("align"):
         u, gate = rows.heading()
@@ -107,7 +107,7 @@ def _sees_all(vis: Visibility) -> bool:
     return vis.mask is None and vis.window is None and (not vis.causal or vis.N == 1)
 
 
-class _Rows:
+class _QueryRows:
     """The local quantities of a few rows. `visible` is None where everything is, `valid` where
     every list is full."""
 
@@ -166,10 +166,10 @@ class _Rows:
             if self.vis.causal:
                 age = nb.penalty(self.vis.p[:, None] - self.vis.j, ranked.dtype)
                 ranked = nb.prefer_recent(ranked.clone(), age, bounded=True)
-            found = nb.best(ranked, self.r.sizes(), full=self.full)
+            neighbours = nb.best(ranked, self.r.sizes(), full=self.full)
         else:
-            found = self.flock.members
-        return found.expand(-1, self.flock.q.shape[1], -1, -1)
+            neighbours = self.flock.members
+        return neighbours.expand(-1, self.flock.q.shape[1], -1, -1)
 
     @property
     def full(self) -> bool:

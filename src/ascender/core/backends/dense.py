@@ -47,9 +47,9 @@ def dense(
     tau_score = r.at("tau_score", base)
     total = sum(terms.values()) / tau_score
     weights = flock.weights(total)
-    found = None
+    row_stats = None
     if stats:
-        found = RowStats(
+        row_stats = RowStats(
             nonempty=V.any(-1, keepdim=True), nonfinite=nonfinite, **heading, **crowd, **centre,
             count=near.sum(-1, keepdim=True), neighbour_sum=lambda y: near.to(y.dtype) @ y,
             sep=(weights * phi).sum(-1, keepdim=True),
@@ -63,7 +63,7 @@ def dense(
         out = out + more.to(out.dtype)
     out = out.masked_fill(nonfinite, torch.nan)
     parts = Parts(**terms, total=total.masked_fill(~V, 0), weights=weights, tau_score=tau_score)
-    return out, parts, found
+    return out, parts, row_stats
 
 
 class Dense(Backend):
@@ -76,8 +76,8 @@ class Dense(Backend):
     def run(
         self, flock: Flock, stats: bool = False
     ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
-        out, _, found = dense(flock.repeat_kv(), stats)
-        return out, found
+        out, _, row_stats = dense(flock.repeat_kv(), stats)
+        return out, row_stats
 
     def refuses(self, flock: Flock) -> str | None:
         return None

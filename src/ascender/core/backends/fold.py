@@ -98,14 +98,14 @@ def fold(
         flock = flock.with_lifted_values()
     plain = [] if flock.other is None else [columns(flock.other, flock.vis.N, flock.vis.M)]
     out, lse, at = layout.weigh(flock, scores, plain)
-    sep = found = None
+    sep = row_stats = None
     if r.active("sep"):
         out, sep = _separate(flock, layout, crowd, at, out, lse, stats)
     if stats:
         c = crowd.centre[0] if r.active("coh") else None
-        found = _row_stats(layout, lists, u, sep, c, out[..., e:])
+        row_stats = _row_stats(layout, lists, u, sep, c, out[..., e:])
     out = out[..., :e].to(dtype)
-    return out if flock.vis.mask is None else out.masked_fill(layout.count == 0, 0), found
+    return out if flock.vis.mask is None else out.masked_fill(layout.count == 0, 0), row_stats
 
 
 def _scores(flock: Flock, crowd: _Crowd, lists: Lists | None) -> list[Score]:

@@ -71,7 +71,7 @@ class Mask:
             s.add_(self.at(self.missing, piece).unsqueeze(-2))
         return s
 
-    def seen(self, piece: Piece) -> tuple[Tensor, Tensor]:
+    def visible_and_count(self, piece: Piece) -> tuple[Tensor, Tensor]:
         """(0/1 matrix, |V(i)| or 1) of a piece."""
         n = self.at(self.count, piece).clamp_min(1)
         if self.at(self.whole, piece).all():
@@ -119,7 +119,7 @@ class TileScores(torch.autograd.Function):
                 torch.bmm(x[at], y[at].mT, out=r)
                 f[at] = g[at]
                 if eps is not None:
-                    var = _moments(r, *mask.seen(at), scratch)[1]
+                    var = _moments(r, *mask.visible_and_count(at), scratch)[1]
                     f[at] *= torch.rsqrt(var.add_(eps))
                 s.addcmul_(r, f[at])
             out[at], lse[at] = _normalise(mask.add(s, at), v[at])
@@ -153,7 +153,7 @@ class TileScores(torch.autograd.Function):
                 df = torch.mul(ds, r, out=scratch).sum(-1, keepdim=True).add_(g_f[t][at])
                 dr = torch.mul(ds, slopes[t][at], out=p)
                 if ctx.eps is not None:
-                    mask, n = ctx.mask.seen(at)
+                    mask, n = ctx.mask.visible_and_count(at)
                     mean, var = _moments(r, mask, n, scratch)
                     rs = torch.rsqrt(var + ctx.eps)
                     dr.addcmul_(r.sub_(mean).mul_(mask), -df * g_t * rs**3 / n)

@@ -65,7 +65,7 @@ def find(
 ) -> Int[Tensor, "B H N K"]:
     """T(i): the `size` members of V(i) with the largest x_i·y_j, −1 where there are fewer."""
     chunk, K = max(1, CHUNK // vis.M), min(size, vis.M)
-    found = []
+    pieces = []
     for a in range(0, vis.N, chunk):
         rows = slice(a, a + chunk)
         s = x[:, :, rows] @ y.mT
@@ -77,8 +77,8 @@ def find(
         if bool(crowded.any()):  # a tie at the edge
             order = s[crowded].sort(dim=-1, descending=True, stable=True).indices
             index[crowded] = order[:, :K]
-        found.append(index)
-    return torch.cat(found, -2)
+        pieces.append(index)
+    return torch.cat(pieces, -2)
 
 
 def _bad(t: Float[Tensor, "B H n w"]) -> Tensor:

@@ -149,23 +149,23 @@ class Blocks(Layout):
     def members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
         """N_k(i), none for the leading rows: those are computed separately."""
         if isinstance(flock.neighbours, Tensor) or flock.rank_bias is not None:
-            found = flock.members
+            neighbours = flock.members
         else:
-            found = self._top_k(*flock.ranked_by, flock.rules.sizes(), flock.by_cosine)
+            neighbours = self._top_k(*flock.ranked_by, flock.rules.sizes(), flock.by_cosine)
         if not self.leading:
-            return found
-        none = torch.full_like(found[..., : self.leading, :], -1)
-        return torch.cat([none, found[..., self.leading :, :]], -2)
+            return neighbours
+        none = torch.full_like(neighbours[..., : self.leading, :], -1)
+        return torch.cat([none, neighbours[..., self.leading :, :]], -2)
 
     def all_members(self, flock: Flock) -> Int[Tensor, "B #H N K"]:
         """N_k(i) of every row."""
-        found = self.members(flock)
+        neighbours = self.members(flock)
         if not self.leading:
-            return found
-        rows = torch.arange(self.leading, device=found.device)
+            return neighbours
+        rows = torch.arange(self.leading, device=neighbours.device)
         whole = flock.rows(rows).members
-        K = max(whole.shape[-1], found.shape[-1])
-        parts = (whole, found[..., self.leading :, :])
+        K = max(whole.shape[-1], neighbours.shape[-1])
+        parts = (whole, neighbours[..., self.leading :, :])
         return torch.cat([F.pad(p, (0, K - p.shape[-1]), value=-1) for p in parts], -2)
 
     @torch.no_grad()
@@ -183,7 +183,7 @@ class Blocks(Layout):
         B, S = rows.shape[0], keys.shape[-2]
         most = GPU_CHUNK if gpu.on_gpu(x) else MAX_SCORES
         step = max(1, most // (B * heads * self.L * S))
-        found = []
+        pieces = []
         for c in range(0, self.C, step):
             some = slice(c, c + step)
             scores = rows[:, :, some] @ keys[:, :, some].contiguous().mT
@@ -194,8 +194,8 @@ class Blocks(Layout):
                 scores.add_(mask.missing[:, :, some, None])
             index = nb.best(scores, sizes)
             here = j[some].view(1, 1, -1, 1, S).expand(*index.shape[:-1], -1)
-            found.append(torch.where(index < 0, -1, here.gather(-1, index.clamp_min(0))))
-        return self.unrows(torch.cat(found, 2))
+            pieces.append(torch.where(index < 0, -1, here.gather(-1, index.clamp_min(0))))
+        return self.unrows(torch.cat(pieces, 2))
 
     def _age(self, some: slice, dtype: torch.dtype) -> Float[Tensor, "c L S"]:
         """What the ranking takes off older keys, in some blocks."""
@@ -223,11 +223,11 @@ class Windowed(Backend):
         self, flock: Flock, stats: bool = False
     ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
         blocks = Blocks(flock.vis, flock.accum_dtype)
-        out, found = fold(flock, blocks, stats)
+        out, row_stats = fold(flock, blocks, stats)
         if blocks.leading:
             rows = torch.arange(blocks.leading, device=out.device)
             front, _, first = dense(flock.rows(rows), stats)
             out = torch.cat([front, out[..., blocks.leading :, :]], -2)
-            if found is not None and first is not None:
-                found = found.with_leading(first, blocks.leading)
-        return out, found
+            if row_stats is not None and first is not None:
+                row_stats = row_stats.with_leading(first, blocks.leading)
+        return out, row_stats

@@ -90,8 +90,8 @@ def distil_index(
         check_positive(name, number)
     blocks = text_blocks(texts, tokenizer, length or _longest(model))
     blocks = blocks.to(next(model.parameters()).device)
-    held = max(1, min(HELD_OUT, len(blocks) // 10))
-    learn, test = blocks[:-held], blocks[-held:]
+    n_test = max(1, min(HELD_OUT, len(blocks) // 10))
+    learn, test = blocks[:-n_test], blocks[-n_test:]
     begun, was_training = time.perf_counter(), model.training
     model.eval()
     try:
@@ -119,15 +119,15 @@ def indexed_layers(model: nn.Module) -> list[RuleAdapter]:
         raise ValueError(
             "the model has not been retrofitted; expected retrofit(model, scope='flock') first"
         )
-    found = [swarm for swarm in swarms(model).values() if swarm.has_index]
-    if not found:
+    adapters = [swarm for swarm in swarms(model).values() if swarm.has_index]
+    if not adapters:
         rules = done.rules
         raise ValueError(
             f"the model was retrofitted with scope={rules['scope']!r}, affinity="
             f"{rules['affinity']!r}, neighbours={rules['neighbours']!r}: no index; expected "
             "scope='flock', affinity='query-key' and neighbours='semantic'"
         )
-    return found
+    return adapters
 
 
 def text_blocks(texts: Any, tokenizer: Any, length: int) -> Tensor:
@@ -225,9 +225,9 @@ def _train(
             for group, (_, lr) in zip(adam.param_groups, groups, strict=True):
                 group["lr"] = lr * 0.5 * (1 + math.cos(math.pi * step / steps))
             which = torch.randint(len(blocks), (min(batch, len(blocks)),), generator=draw)
-            with collect(model, LossWeights(index=1.0)) as found:
+            with collect(model, LossWeights(index=1.0)) as collector:
                 _run(model, blocks[which])
-            loss = found.total()
+            loss = collector.total()
             adam.zero_grad()
             loss.backward()
             adam.step()

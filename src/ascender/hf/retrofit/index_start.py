@@ -38,13 +38,13 @@ def start_from_tokens(swarm: RuleAdapter, module: nn.Module, x: Float[Tensor, "1
     assert swarm.affinity_heads is not None
     fitted = module.__dict__["_modules"].pop("swarm", None)  # the module as it was
     try:
-        seen = bare_projections(module, x, swarm.turn_width)
+        projections = bare_projections(module, x, swarm.turn_width)
     finally:
         if fitted is not None:
             module.swarm = fitted
-    q = seen.q[0].double()
-    k = repeat_kv(seen.k, q.shape[0])[0].double()
-    scale = seen.q.shape[-1] ** -0.5 if seen.scaling is None else seen.scaling
+    q = projections.q[0].double()
+    k = repeat_kv(projections.k, q.shape[0])[0].double()
+    scale = projections.q.shape[-1] ** -0.5 if projections.scaling is None else projections.scaling
     tokens = unit_rms(x[0].double())
     groups = zip(q.chunk(swarm.affinity_heads), k.chunk(swarm.affinity_heads), strict=True)
     maps = [leading_directions(tokens, a, b, scale, swarm.d_a) for a, b in groups]

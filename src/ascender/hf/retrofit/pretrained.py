@@ -132,5 +132,5 @@ def _is_retrofitted(name: Any, options: dict[str, Any]) -> bool:
 
 def _adapter_folder(name: Any, options: dict[str, Any]) -> Path:
     for file in (WEIGHTS, SHEET):
-        found = cached_file(name, file, **_hub(options))
-    return Path(found).parent
+        path = cached_file(name, file, **_hub(options))
+    return Path(path).parent

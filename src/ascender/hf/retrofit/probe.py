@@ -65,15 +65,15 @@ class AttentionSpec:
     turn_width: int = 0  # of cos and sin
 
     def swarm(self, options: dict[str, Any]) -> RuleAdapter:
-        made = RuleAdapter(self.dim, self.heads, rotary=self.rotary, names=self.names, **options)
-        made.turn_width = self.turn_width
-        return made
+        adapter = RuleAdapter(self.dim, self.heads, rotary=self.rotary, names=self.names, **options)
+        adapter.turn_width = self.turn_width
+        return adapter
 
 
 def self_attentions(model: nn.Module) -> dict[str, nn.Module]:
     """The modules by name, in order, whose forward asks transformers' attention interface, and
     whose keys are of their own tokens."""
-    found = {}
+    attentions = {}
     for name, module in model.named_modules():
         forward = inspect.unwrap(type(module).forward)
         code = getattr(forward, "__code__", None)
@@ -81,8 +81,8 @@ def self_attentions(model: nn.Module) -> dict[str, nn.Module]:
             continue
         kind = type(module).__name__.lower()
         if "cross" not in kind and not getattr(module, "is_cross_attention", False):
-            found[name] = module
-    return found
+            attentions[name] = module
+    return attentions
 
 
 @torch.no_grad()
@@ -97,14 +97,14 @@ def probe(model: nn.Module, name: str, module: nn.Module) -> AttentionSpec:
     parameters = inspect.signature(module.forward).parameters
     x = torch.randn(1, TOKENS, dim, generator=torch.Generator().manual_seed(0)).to(like)
     turn = _rotation(model, module, x) if "position_embeddings" in parameters else None
-    seen = _try(kind, module, x, turn)
+    recorder = _try(kind, module, x, turn)
     for term in FOREIGN:
-        if seen.more.get(term) is not None:
+        if recorder.more.get(term) is not None:
             raise UnsupportedModel(f"{kind} has {term} in its scores")
-    rotary = None if turn is None else _unturn(kind, module, x, turn, seen)
+    rotary = None if turn is None else _unturn(kind, module, x, turn, recorder)
     names = [p.name for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
     width = 0 if turn is None else turn[0].shape[-1]
-    return AttentionSpec(dim, seen.q.shape[1], names, rotary, width)
+    return AttentionSpec(dim, recorder.q.shape[1], names, rotary, width)
 
 
 def bare_projections(module: nn.Module, x: Tensor, turn_width: int) -> Recorder:
@@ -124,28 +124,28 @@ def _try(kind: str, module: nn.Module, x: Tensor, turn: Any) -> Recorder:
     if turn is not None:
         given["position_embeddings"] = turn
     try:
-        with recording(module) as seen:
+        with recording(module) as recorder:
             module(**given)
     except Exception as problem:
         raise UnsupportedModel(
             f"{kind} could not be tried ({type(problem).__name__}: {problem})"
         ) from problem
-    if seen.q.ndim != 4 or seen.k.shape[2] != x.shape[1]:
+    if recorder.q.ndim != 4 or recorder.k.shape[2] != x.shape[1]:
         raise UnsupportedModel(
             f"{kind} did not hand its queries and keys to the attention interface"
         )
-    return seen
+    return recorder
 
 
 @contextmanager
 def recording(module: nn.Module) -> Iterator[Recorder]:
     """Inside, the module's attention function only records its arguments."""
     config: Any = module.config
-    before, seen = config._attn_implementation_internal, Recorder()
+    before, recorder = config._attn_implementation_internal, Recorder()
     config._attn_implementation_internal = NAME
-    module.__dict__["swarm"] = seen
+    module.__dict__["swarm"] = recorder
     try:
-        yield seen
+        yield recorder
     finally:
         config._attn_implementation_internal = before
         del module.__dict__["swarm"]
@@ -168,19 +168,19 @@ def _rotation(model: nn.Module, module: nn.Module, x: Tensor) -> tuple[Tensor, T
 
 
 def _unturn(
-    kind: str, module: nn.Module, x: Tensor, turn: tuple[Tensor, Tensor], seen: Recorder
+    kind: str, module: nn.Module, x: Tensor, turn: tuple[Tensor, Tensor], recorder: Recorder
 ) -> Callable[..., Any] | None:
     """The rotation of the model's own file, tried backwards; None where keys come unrotated."""
     cos, sin = turn
     bare = _try(kind, module, x, (torch.ones_like(cos), torch.zeros_like(sin))).k
-    if torch.equal(bare, seen.k):
+    if torch.equal(bare, recorder.k):
         return None
     rotary = getattr(sys.modules[type(module).__module__], "apply_rotary_pos_emb", None)
     if rotary is None:
         raise UnsupportedModel(f"{kind} rotates its keys in a way of its own")
     swarm = RuleAdapter(1, 1, rotary=rotary)
     try:
-        back = swarm.unrotated(seen.k, cos[:, None], sin[:, None])
+        back = swarm.unrotated(recorder.k, cos[:, None], sin[:, None])
     except (TypeError, RuntimeError, IndexError) as problem:
         raise UnsupportedModel(
             f"{kind} rotates its keys in a way of its own ({problem})"

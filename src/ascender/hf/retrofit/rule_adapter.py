@@ -91,11 +91,11 @@ class ExtendedCache:
 
     def _check(self, layer_idx: int, wide: Tensor) -> None:
         layers = getattr(self.cache, "layers", [])
-        held = getattr(layers[layer_idx], "keys", None) if layer_idx < len(layers) else None
-        if isinstance(held, Tensor) and held.numel() and held.shape[-1] != wide.shape[-1]:
+        cached = getattr(layers[layer_idx], "keys", None) if layer_idx < len(layers) else None
+        if isinstance(cached, Tensor) and cached.numel() and cached.shape[-1] != wide.shape[-1]:
             raise ValueError(
-                f"the cache has keys of width {held.shape[-1]}; expected {wide.shape[-1]}: it was "
-                "filled before the retrofit, or by another one. Start with an empty cache"
+                f"the cache has keys of width {cached.shape[-1]}; expected {wide.shape[-1]}: it "
+                "was filled before the retrofit, or by another one. Start with an empty cache"
             )
 
     def __getattr__(self, name: str) -> Any:
@@ -196,10 +196,10 @@ class RuleAdapter(nn.Module, RuleParameters, Source):
             self.index = self._by_head(self.P(still), self.d_a), self._by_head(P_k(still), self.d_a)
         if not self.ruled:
             return [h_k]
-        made = [self._by_head(self.U(x), self.d_z), h_k]
+        tensors = [self._by_head(self.U(x), self.d_z), h_k]
         if self.rotary is not None:
-            made += [t.expand(x.shape[0], -1, -1).unsqueeze(1) for t in turn]
-        return made
+            tensors += [t.expand(x.shape[0], -1, -1).unsqueeze(1) for t in turn]
+        return tensors
 
     def _by_head(self, t: Float[Tensor, "B N w"], width: int) -> Float[Tensor, "B A N c"]:
         t = t.unflatten(-1, (-1, width)).transpose(1, 2)

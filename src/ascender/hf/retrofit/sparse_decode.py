@@ -65,19 +65,19 @@ def attend_one(
         G, grouped = H, False
     near = torch.cat([torch.arange(first), torch.arange(last, M)]).to(at.device)
     at = torch.cat([near.expand(B, at.shape[1], -1), at], -1)
-    seen = None
+    visible = None
     if mask is not None or not bool(real.all()):
-        seen = F.pad(real, (near.numel(), 0), value=True)[:, :, None]
+        visible = F.pad(real, (near.numel(), 0), value=True)[:, :, None]
         if mask is not None:
             rows = mask.expand(B, max(mask.shape[1], at.shape[1]), 1, M)
             wide = at.expand(-1, rows.shape[1], -1)[:, :, None]
-            seen = seen & rows.gather(-1, wide)
+            visible = visible & rows.gather(-1, wide)
     if B == 1 and at.shape[1] == 1:  # rows of one batch: faster than gather
         k, v = (t.index_select(2, at[0, 0]) for t in (k, v))
     else:
         k, v = (_rows(t, at.expand(B, G, -1)) for t in (k, v))
-    out = F.scaled_dot_product_attention(q, k, v, seen, enable_gqa=grouped)
-    return out if seen is None else out.masked_fill(~seen.any(-1, keepdim=True), 0)
+    out = F.scaled_dot_product_attention(q, k, v, visible, enable_gqa=grouped)
+    return out if visible is None else out.masked_fill(~visible.any(-1, keepdim=True), 0)
 
 
 def _rows(t: Float[Tensor, "B G M w"], at: Tensor) -> Float[Tensor, "B G L w"]:

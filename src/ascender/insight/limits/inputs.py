@@ -23,8 +23,8 @@ ENOUGH = 200_000  # characters of the default text
 
 def default_text() -> str:
     """Python's own standard library, the files that `pylib` tests on."""
-    held = (text for path, text in sorted(sources().items()) if split_of(path) == "test")
-    return "".join(held)[:ENOUGH]
+    texts = (text for path, text in sorted(sources().items()) if split_of(path) == "test")
+    return "".join(texts)[:ENOUGH]
 
 
 def text_inputs(

@@ -50,7 +50,7 @@ SHARES = (0.02, 0.06, 0.125, 0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
-class Head:
+class HeadLimits:
     """One head under one normaliser at one length.
 
     keys L · entropy H in nats · support exp(H) · share exp(H)/L · largest weight
@@ -121,12 +121,12 @@ class Measured:
     name: str
     own: str
     layers: tuple[str, ...]
-    heads: list[Head] = field(default_factory=list)
+    heads: list[HeadLimits] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
     slopes: list[ScoreSensitivity] = field(default_factory=list)
     flocks: list[FlockSize] = field(default_factory=list)
 
-    def visible(self, row: Head) -> float:
+    def visible(self, row: HeadLimits) -> float:
         """|V| of a row of `heads`."""
         sizes = {(size.length, size.layer): size.visible for size in self.flocks}
         return sizes.get((row.length, row.layer), row.keys)
@@ -138,14 +138,14 @@ class Measured:
     def of(cls, stored: Mapping[str, Any]) -> Measured:
         """From what asdict gave."""
         kinds: dict[str, Any] = {
-            "heads": Head, "curves": Curve, "slopes": ScoreSensitivity, "flocks": FlockSize,
+            "heads": HeadLimits, "curves": Curve, "slopes": ScoreSensitivity, "flocks": FlockSize,
         }  # fmt: skip
         rows = {name: [kind(**row) for row in stored.get(name, ())] for name, kind in kinds.items()}
         return cls(stored["name"], stored["own"], tuple(stored["layers"]), **rows)
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowSample:
     """The queries of a layer that are measured; base and rest as they are in S. `visible` is what
     they attend to, in flock scope F(i); V then is |V(i)|."""
 
@@ -198,7 +198,9 @@ def measure(
                 measured.flocks.append(FlockSize.of(length, at, sample.V, sample.L, support))
             for normalizer in names:
                 for h, numbers, picked in _heads(sample, normalizer, own):
-                    measured.heads.append(Head(normalizer=normalizer, head=h, **place, **numbers))
+                    measured.heads.append(
+                        HeadLimits(normalizer=normalizer, head=h, **place, **numbers)
+                    )
                     if normalizer == own:
                         measured.curves.extend(_curves(picked, head=h, **place))
                 if length == last:
@@ -212,7 +214,7 @@ def own_normalizer(model: nn.Module) -> str:
     return next((m.normalizer.name for m in ours), "softmax")
 
 
-def measured_rows(layer: Layer, real: Tensor, rows: int = ROWS) -> Rows:
+def measured_rows(layer: Layer, real: Tensor, rows: int = ROWS) -> RowSample:
     """Of each sequence the real rows (contribution.rows_of) that see the most keys, in float64."""
     which = _longest(_visible_keys(layer) * real[:, 0], rows)
 
@@ -225,7 +227,7 @@ def measured_rows(layer: Layer, real: Tensor, rows: int = ROWS) -> Rows:
     base, whole = pick(parts.base).double() / T, pick(parts.total).double()
     R = which.shape[-1]
     x = layer.v.double().unsqueeze(2).expand(-1, -1, R, -1, -1)
-    return Rows(
+    return RowSample(
         whole, pick(parts.weights).double(), base, whole - base, pick(layer.visible),
         pick(layer.q).double() / T, layer.k.double(), x, T.flatten(),
         None if layer.all_visible is None else pick(layer.all_visible).sum(-1),
@@ -254,7 +256,7 @@ def _longest(counts: Tensor, rows: int) -> Tensor:
     return torch.stack(indices)
 
 
-def _weights(sample: Rows, normalizer: str, own: str, T: float = 1.0) -> tuple[Tensor, Tensor]:
+def _weights(sample: RowSample, normalizer: str, own: str, T: float = 1.0) -> tuple[Tensor, Tensor]:
     """(A, c) under a normaliser; the model's own are as they were."""
     if normalizer != own:
         return reweighted(normalizer, sample.S, sample.base, sample.visible, T)
@@ -265,7 +267,9 @@ def _weights(sample: Rows, normalizer: str, own: str, T: float = 1.0) -> tuple[T
     return reweighted(plain, sample.S, sample.base, sample.visible, T)
 
 
-def _heads(sample: Rows, normalizer: str, own: str) -> list[tuple[int, dict[str, Any], Selection]]:
+def _heads(
+    sample: RowSample, normalizer: str, own: str
+) -> list[tuple[int, dict[str, Any], Selection]]:
     A, c = _weights(sample, normalizer, own)
     scale = c.squeeze(-1)
     reach = delta(sample.q * c, sample.k, sample.rest, sample.visible)
@@ -306,7 +310,11 @@ def _curves(picked: Selection, **place: Any) -> list[Curve]:
 
 
 def _slopes(
-    sample: Rows, normalizer: str, own: str, temperatures: Sequence[float], place: Mapping[str, int]
+    sample: RowSample,
+    normalizer: str,
+    own: str,
+    temperatures: Sequence[float],
+    place: Mapping[str, int],
 ) -> list[ScoreSensitivity]:
     slopes, a = [], EXPONENT.get(normalizer, 1.0)
     for T in temperatures:

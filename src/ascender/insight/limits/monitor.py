@@ -18,7 +18,7 @@ from ascender.insight.capture import capture
 from ascender.insight.contribution import rows_of
 from ascender.insight.limits.distance import GUIDE, selection
 from ascender.insight.limits.flocks import FlockSize, flock_warnings
-from ascender.insight.limits.measure import Head, mean, measured_rows
+from ascender.insight.limits.measure import HeadLimits, mean, measured_rows
 from ascender.insight.limits.support import effective_support, entropy
 from ascender.insight.loading import fed
 from ascender.tasks import Task
@@ -117,7 +117,7 @@ CHECKS = (
 )
 
 
-def guideline(rows: Sequence[Head], flocks: Sequence[FlockSize] = ()) -> list[str]:
+def guideline(rows: Sequence[HeadLimits], flocks: Sequence[FlockSize] = ()) -> list[str]:
     """Warnings by N < 0.06 L, with N = exp(H) the keys that a head uses, in layers of flock scope
     N = |F| and L = |V|; and by T ≥ 0.1."""
     warnings, chosen = [], {size.layer for size in flocks}

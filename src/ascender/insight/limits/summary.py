@@ -16,7 +16,7 @@ from typing import Any
 
 from ascender.insight.limits.distance import GUIDE
 from ascender.insight.limits.flocks import FlockSize, enough_keys
-from ascender.insight.limits.measure import Head, Measured
+from ascender.insight.limits.measure import HeadLimits, Measured
 from ascender.insight.limits.monitor import COOLEST
 from ascender.insight.limits.strings import STRINGS
 from ascender.report.strings import Pair, joined
@@ -59,7 +59,7 @@ def growth(measured: Measured, normalizer: str | None = None) -> dict[tuple[int,
     return slopes
 
 
-def of(measured: Measured, normalizer: str | None = None) -> list[Head]:
+def of(measured: Measured, normalizer: str | None = None) -> list[HeadLimits]:
     """The rows under one normaliser; None: the model's own."""
     wanted = normalizer or measured.own
     return [row for row in measured.heads if row.normalizer == wanted]
@@ -173,10 +173,10 @@ def advice(measured: Measured) -> tuple[Pair, Pair]:
         "wide": wide, "heads": len(here), "guide": GUIDE,
     }  # fmt: skip
     flocks = [size for size in measured.flocks if size.length == longest]
-    seen = _flock_result(flocks, here, numbers) if flocks else _string("seen", **numbers)
+    text = _flock_result(flocks, here, numbers) if flocks else _string("seen", **numbers)
     over = "|V|" if flocks else "L"
     grows = ("", "") if beta is None else _string("grows", over=over, beta=f"{beta:.2f}")
-    result = joined(seen, grows, (".", "."))
+    result = joined(text, grows, (".", "."))
     cool = sorted({(r.layer, r.head) for r in own if r.temperature < COOLEST})
     if cool:
         layer, head = cool[0]
@@ -191,7 +191,7 @@ def advice(measured: Measured) -> tuple[Pair, Pair]:
 
 
 def _flock_result(
-    flocks: Sequence[FlockSize], rows: Sequence[Head], numbers: dict[str, Any]
+    flocks: Sequence[FlockSize], rows: Sequence[HeadLimits], numbers: dict[str, Any]
 ) -> Pair:
     layers = {size.layer for size in flocks}
     share = fmean(row.share for row in rows if row.layer in layers)

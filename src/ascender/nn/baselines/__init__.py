@@ -58,5 +58,5 @@ def attention_kind(name: str, what: str = "attention") -> type[Attention]:
     """The class of an attention. `module:Class` is a name too, of a module that is imported."""
     if not is_code(name):
         return lookup(what, name, ATTENTIONS)
-    found: type[Attention] = code(what, name, Attention)
-    return found
+    kind: type[Attention] = code(what, name, Attention)
+    return kind

@@ -122,9 +122,9 @@ def bigbird_visible(
     C = plan.blocks(int(max(p.max(), j.max())) + 1)
     which, rows = torch.unique(c, return_inverse=True)
     lists = plan.lists(which, heads, None if causal else C)
-    seen = torch.zeros(heads, len(which), C + 1, dtype=torch.bool, device=p.device)
-    seen.scatter_(-1, torch.where(lists < 0, C, lists), True)
-    visible = seen[:, rows][..., keys]
+    listed = torch.zeros(heads, len(which), C + 1, dtype=torch.bool, device=p.device)
+    listed.scatter_(-1, torch.where(lists < 0, C, lists), True)
+    visible = listed[:, rows][..., keys]
     if causal:
         return visible & (j <= p[:, None])
     return visible | plan.everything(c, C)[:, None]
@@ -149,9 +149,9 @@ def bigbird_attention(
         raise ValueError(f"window = {vis.window}; expected None: the plan's blocks are the window")
     Q, K, V = sides(q, k, v, vis, other, scale)
     if short(vis):
-        seen = _square(vis.N, vis.M, plan, q.shape[1], vis.causal).to(q.device)
-        seen = seen if vis.mask is None else seen & vis.mask
-        return in_one_piece(Q, K, V, vis, seen).to(v.dtype)
+        visible = _square(vis.N, vis.M, plan, q.shape[1], vis.causal).to(q.device)
+        visible = visible if vis.mask is None else visible & vis.mask
+        return in_one_piece(Q, K, V, vis, visible).to(v.dtype)
     L, offset = plan.block, vis.M - vis.N
     a, b = 0, vis.N  # rows a … b−1 go by their lists, the others see everything
     if not vis.causal:
@@ -196,16 +196,16 @@ def _bias(
     L, along = plan.block, torch.arange(plan.block, device=c.device)
     j = L * lists[..., None] + along  # negative where there is no block
     j = j.masked_fill(j >= vis.M, -1).flatten(-2)
-    seen = (j >= 0)[None, :, :, None]
+    visible = (j >= 0)[None, :, :, None]
     if vis.causal:
         p = L * c[:, None] + along
-        seen = seen & (j[:, :, None] <= p[..., None])
+        visible = visible & (j[:, :, None] <= p[..., None])
     if vis.mask is not None:
         mask = vis.mask.squeeze(-2).expand(-1, len(j), -1)
         real = mask.gather(-1, j.clamp_min(0).flatten(1).expand(len(mask), -1, -1))
-        seen = seen & real.view(-1, *j.shape)[:, :, :, None]
-    zero = torch.zeros(seen.shape, dtype=dtype, device=c.device)
-    return zero.masked_fill_(~seen, -torch.inf)
+        visible = visible & real.view(-1, *j.shape)[:, :, :, None]
+    zero = torch.zeros(visible.shape, dtype=dtype, device=c.device)
+    return zero.masked_fill_(~visible, -torch.inf)
 
 
 class _Listed(Mask):
@@ -229,8 +229,8 @@ class _Blocked:
 
     def at(self, lists: Int[Tensor, "H c s"]) -> Shaped[Tensor, "B H c S w"]:
         """The listed blocks, side by side."""
-        found = F.embedding(self.row + lists.clamp_min(0), self.flat)
-        return found.view(*found.shape[:3], -1, self.w)
+        blocks = F.embedding(self.row + lists.clamp_min(0), self.flat)
+        return blocks.view(*blocks.shape[:3], -1, self.w)
 
 
 def bigbird_count(vis: Visibility, plan: Plan, heads: int) -> Int[Tensor, "#B heads N 1"]:
@@ -244,14 +244,14 @@ def bigbird_count(vis: Visibility, plan: Plan, heads: int) -> Int[Tensor, "#B he
     which, rows = torch.unique(c, return_inverse=True)
     lists = plan.lists(which, heads, None if vis.causal else C)
     size = F.pad(real.sum(-1), (0, 1))  # the last entry is that of no block
-    found = size.gather(-1, torch.where(lists < 0, C, lists).flatten(1).expand(len(size), -1, -1))
-    found = found.unflatten(-1, lists.shape[1:]).sum(-1)[..., rows]
+    count = size.gather(-1, torch.where(lists < 0, C, lists).flatten(1).expand(len(size), -1, -1))
+    count = count.unflatten(-1, lists.shape[1:]).sum(-1)[..., rows]
     if vis.causal:
         ahead = real.sum(-1, keepdim=True) - real.cumsum(-1)
-        found = found - ahead.flatten(2)[..., vis.p]
+        count = count - ahead.flatten(2)[..., vis.p]
     else:
-        found = torch.where(plan.everything(c, C), size.sum(-1, keepdim=True), found)
-    return found[..., None]
+        count = torch.where(plan.everything(c, C), size.sum(-1, keepdim=True), count)
+    return count[..., None]
 
 
 class BigBird(Patterned):
@@ -283,8 +283,8 @@ class BigBird(Patterned):
         return bigbird_visible(p, j, self.plan, self.heads, causal=False)
 
     def visible(self, vis: Visibility) -> Bool[Tensor, "#B heads n M"]:
-        seen = bigbird_visible(vis.p, vis.j, self.plan, self.heads, vis.causal)[None]
-        return seen if vis.mask is None else seen & vis.mask
+        visible = bigbird_visible(vis.p, vis.j, self.plan, self.heads, vis.causal)[None]
+        return visible if vis.mask is None else visible & vis.mask
 
     def count(self, vis: Visibility) -> Int[Tensor, "#B heads N 1"]:
         return bigbird_count(vis, self.plan, self.heads)

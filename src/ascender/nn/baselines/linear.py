@@ -180,19 +180,19 @@ class FeatureAttention(Attention):
         return out
 
     def contain(self, call: Call, parts: bool) -> tuple[Any, ...]:
-        found = super().contain(call, parts)
+        outputs = super().contain(call, parts)
         if call.cache is not None:
             bad = nonfinite_tokens(call.k, call.v)[:, None, :]
             real = bad if call.vis.mask is None else bad & call.vis.mask.squeeze(-2)
             call.cache.set_nan(real.any(-1))
-        return found
+        return outputs
 
     def _sharpened(self, call: Call) -> Float[Tensor, "B H N d"]:
         """q times what the normaliser asks for."""
         q, rule = call.q, self.normalizer
         if _sharpens(type(rule)):
-            seen = call.vis.count
-            q = rule.sharpen(q, seen if call.cache is None else seen + call.cache.real)
+            count = call.vis.count
+            q = rule.sharpen(q, count if call.cache is None else count + call.cache.real)
         return q if rule.temperature == 1 else q / rule.temperature
 
     def _check(self, call: Call) -> None:
@@ -224,16 +224,16 @@ class StateCache:
     """All that decoding remembers: S and s. `len(cache)` is the number of tokens seen so far."""
 
     def __init__(self) -> None:
-        self.seen = 0
+        self.length = 0
         self.real: int | Int[Tensor, "B 1 1 1"] = 0  # of them not padding
         self.state: State | None = None
 
     def __len__(self) -> int:
-        return self.seen
+        return self.length
 
     def keep(self, state: State, n: int, mask: Bool[Tensor, "B 1 1 n"] | None) -> None:
         """The state n tokens later."""
-        self.seen += n
+        self.length += n
         self.real = self.real + (n if mask is None else mask.sum(-1, keepdim=True))
         self.state = state
 
