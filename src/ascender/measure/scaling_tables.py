@@ -17,8 +17,8 @@ from ascender.report.blocks import fill_document
 from ascender.report.table import Table, markdown
 
 CONTEXTS = (1 << 15, 1 << 17, 1 << 20)
-BYTES = 2  # of a number in bfloat16
-REQUEST = 8  # of a requested position, an int64
+BYTES = 2  # per number, in bfloat16
+REQUEST = 8  # bytes of a requested position, an int64
 FLOCK = FlockShape()
 RULES = FlockShape(rules=True, term=True)
 PROCESSES = (2, 8, 64, 512)
@@ -125,7 +125,7 @@ def widths() -> str:
 
 
 def exchange() -> str:
-    """Bytes that a token's K, V and index cost on the way to later processes, for one model."""
+    """Bytes of a token's K, V and index that later processes receive, for one model."""
     m, N, rows = MODELS[3], CONTEXTS[1], []
     for far in (32, 256, 2048):
         flock = replace(FLOCK, far=far)
@@ -160,14 +160,14 @@ def decode_exchange() -> str:
 
 
 def measured_rows(stored: Path) -> str:
-    """The share of rows that trained flocks ask for, as experiments/context_rows.py measured it."""
-    found = [json.loads(line) for line in stored.read_text(encoding="utf-8").splitlines()]
-    processes = sorted({row["processes"] for row in found})
+    """The share of rows that trained models request, as experiments/context_rows.py measured it."""
+    shares = [json.loads(line) for line in stored.read_text(encoding="utf-8").splitlines()]
+    processes = sorted({row["processes"] for row in shares})
     rows = []
-    for far, layer in sorted({(row["far"], row["layer"]) for row in found}):
-        at = {r["processes"]: r for r in found if (r["far"], r["layer"]) == (far, layer)}
-        shares = (f"{at[P]['model']:.3f} ({at[P]['random']:.3f})" for P in processes)
-        rows.append((str(far), str(layer), *shares))
+    for far, layer in sorted({(row["far"], row["layer"]) for row in shares}):
+        at = {r["processes"]: r for r in shares if (r["far"], r["layer"]) == (far, layer)}
+        cells = (f"{at[P]['model']:.3f} ({at[P]['random']:.3f})" for P in processes)
+        rows.append((str(far), str(layer), *cells))
     return table("measured", ("far keys", "layer", *(f"P = {P}" for P in processes)), rows)
 
 
@@ -181,7 +181,7 @@ def tables(stored: Path) -> dict[str, str]:
 
 
 def page(path: Path) -> str:
-    """The text of the page with its tables up to date; its stored rows are in a folder beside."""
+    """The page with its tables up to date; the stored rows are in the folder next to it."""
     return fill_document(path, "scaling", tables(path.parent / path.stem / "rows.jsonl"))
 
 

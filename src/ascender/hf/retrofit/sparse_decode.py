@@ -4,9 +4,9 @@
     F   = globals, the m largest g_j, window, itself
     out = softmax(q·k_F/√d) v_F
 
-What core/backends/flock.py computes, without its setup: for a token that costs more than the
-attention itself. One list for all heads, or one a head. K and V are read at |F| keys only. `index`
-is a RuleAdapter: far, window, n_global and distance_bias are read.
+The same result as core/backends/flock.py, without its setup, which for one token costs more than
+the attention itself. One list for all heads, or one per head. K and V are read at |F| keys only.
+`index` is a RuleAdapter: far, window, n_global and distance_bias are read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def far_keys(
     index: Any, h_q: Float[Tensor, "B A 1 a"], h_k: Float[Tensor, "B A M a"], first: int,
     last: int, mask: Bool[Tensor, "B #H 1 M"] | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The keys of highest affinity among first … last − 1, (B, A, m), and which of them count."""
+    """The keys of highest affinity among first … last − 1, (B, A, m), and which of them are
+    real (False: masked)."""
     M = h_k.shape[2]
     m = min(max(by_head("far", index.far)), last - first)
     keys = h_k[:, :, first:last].float()
@@ -48,7 +49,7 @@ def attend_one(
     v: Float[Tensor, "B G M e"], h_q: Float[Tensor, "B A 1 a"], h_k: Float[Tensor, "B A M a"],
     mask: Bool[Tensor, "B #H 1 M"] | None,
 ) -> Float[Tensor, "B H 1 e"]:  # fmt: skip
-    """The newest token against everything; `mask`: which keys it may attend to."""
+    """Attention of the newest token; `mask`: which keys it may attend to."""
     B, H, G, M = q.shape[0], q.shape[1], k.shape[1], k.shape[2]
     grouped = G != H
     first = min(index.n_global, M)
@@ -65,19 +66,19 @@ def attend_one(
         G, grouped = H, False
     near = torch.cat([torch.arange(first), torch.arange(last, M)]).to(at.device)
     at = torch.cat([near.expand(B, at.shape[1], -1), at], -1)
-    seen = None
+    allowed = None
     if mask is not None or not bool(real.all()):
-        seen = F.pad(real, (near.numel(), 0), value=True)[:, :, None]
+        allowed = F.pad(real, (near.numel(), 0), value=True)[:, :, None]
         if mask is not None:
             rows = mask.expand(B, max(mask.shape[1], at.shape[1]), 1, M)
             wide = at.expand(-1, rows.shape[1], -1)[:, :, None]
-            seen = seen & rows.gather(-1, wide)
+            allowed = allowed & rows.gather(-1, wide)
     if B == 1 and at.shape[1] == 1:  # rows of one batch: faster than gather
         k, v = (t.index_select(2, at[0, 0]) for t in (k, v))
     else:
         k, v = (_rows(t, at.expand(B, G, -1)) for t in (k, v))
-    out = F.scaled_dot_product_attention(q, k, v, seen, enable_gqa=grouped)
-    return out if seen is None else out.masked_fill(~seen.any(-1, keepdim=True), 0)
+    out = F.scaled_dot_product_attention(q, k, v, allowed, enable_gqa=grouped)
+    return out if allowed is None else out.masked_fill(~allowed.any(-1, keepdim=True), 0)
 
 
 def _rows(t: Float[Tensor, "B G M w"], at: Tensor) -> Float[Tensor, "B G L w"]:
