@@ -1,4 +1,4 @@
-"""The index loss (docs/definition.md, section 8): the affinity learns to rank keys as attention does.
+"""The index loss (docs/definition.md, section 8): affinity learns to rank keys as attention does.
 
     L_index = mean_i KL( Ā_i ‖ softmax_{j ∈ S(i)} g_ij )
     Ā_i     the weights, averaged over the heads, detached and renormalised over S(i)
