@@ -104,7 +104,9 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
     h_q, h_k = flock.h_q.float(), flock.h_k.float()
     geometry = [z_q, z_k, h_q, h_k]
     if not on_gpu:
-        geometry = [t.expand(-1, H, -1, -1) for t in (*map(_whole_vectors, (z_q, z_k)), h_q, h_k)]
+        wide = _whole_vectors(z_k)
+        geometry[:2] = wide if z_q is z_k else _whole_vectors(z_q), wide
+        geometry = [t.expand(-1, H, -1, -1) for t in geometry]
     numbers = [by_head(r, name, H, z_k) for name in (*NUMBERS, "omega_aff")]
     sizes = r.sizes()
     bias = flock.affinity_by_distance
@@ -166,7 +168,8 @@ def _token(flock: Flock) -> Float[Tensor, "B H 1 e"]:
 
 def _whole_vectors(z: Float[Tensor, "B Z n z"]) -> Float[Tensor, "B Z n z16"]:
     """z padded with 0 to a multiple of VECTOR columns: the same distances, and a faster kernel."""
-    return F.pad(z, (0, -z.shape[-1] % VECTOR))
+    missing = -z.shape[-1] % VECTOR
+    return F.pad(z, (0, missing)) if missing else z
 
 
 class FlockLists(Backend):
