@@ -17,6 +17,7 @@ from ascender.core.backends.native import unavailable
 from ascender.core.choose_backend import BACKENDS
 from ascender.measure.flops import CallOptions, Problem, count
 from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan
+from ascender.nn import one_token
 from ascender.nn.module import AscenderAttention
 
 ONCE = TimingPlan(repeats=1, at_least=0.0)
@@ -319,6 +320,8 @@ def test_models_of_flock_scope_attend_to_their_flocks(name, monkeypatch):
     monkeypatch.setattr(
         type(BACKENDS["flock"]), "run", lambda self, *a, **k: ran.append(1) or run(*a, **k)
     )
+    in_flock = one_token._in_flock  # a decoded token, where there are C kernels
+    monkeypatch.setattr(one_token, "_in_flock", lambda *a: ran.append(1) or in_flock(*a))
     monkeypatch.setattr(model, "TOKENS", 22)
     monkeypatch.setattr(model, "NEW", 3)
     for job, calls in ((model.training, 1), (model.decoding, 3)):
