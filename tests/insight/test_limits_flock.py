@@ -206,7 +206,7 @@ def test_the_command(tmp_path, monkeypatch):
     assert "flocks of 2 of 2 layers hold N = |F|" in done.stderr
     page = (tmp_path / "out" / "index.html").read_text("utf-8")
     assert "Flock size and the advice" in page
-    assert "N = |F| with L = |V|" in page
+    assert "N = |F| and L = |V|" in page
     stored = json.loads((tmp_path / "out" / "limits.json").read_text("utf-8"))["models"][0]
     assert [size["keys"] for size in stored["flocks"]] == [5.0] * 4
 
