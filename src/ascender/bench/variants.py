@@ -94,7 +94,7 @@ VARIANTS: dict[str, Candidate] = {
         f"ascender, w = {WINDOW}, shared, QK-norm", "ascender", window=WINDOW, geometry="shared",
         qk_norm=True,
     ),
-    "flock": _named("flock, 32 far keys, w = 16", "flock+far=32+window=16"),
+    "variant_flock": _named("flock, 32 far keys, w = 16", "flock+far=32+window=16"),
     "affinity": _named("affinity term alone", "affinity"),
     "shuffled": _variant("shuffled: random neighbours", "shuffled"),
     "longformer": _variant(f"longformer, w = {WINDOW}", "longformer", window=WINDOW),
