@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import torch
 
+from ascender import asc_attention
 from ascender.core.combine import LowRank
-from support.laws import visible
+from support.laws import gap, visible
 from support.oracles import asc_oracle
 
 VECTORS = sorted((Path(__file__).parent / "vectors").glob("*.npz"))
@@ -16,6 +18,7 @@ NAMES = [
     "local", "local_causal", "other_bias", "padded", "raw", "repeated_causal", "scheduled",
     "scope_all", "window",
 ]  # fmt: skip
+PARTS = ("base", "align", "sep", "coh", "aff", "other", "total", "weights")
 
 
 def load(name):
@@ -65,3 +68,15 @@ def oracle_of(x):
         causal=x.masks.get("causal", False),
         **{name: getattr(rules, name) for name in FIXED}, **flock_of(x),
     )  # fmt: skip
+
+
+def check_oracle(x, bare=False):
+    """Dense attention of a case, every part of it, is what the loops compute; returns that. The
+    loops have one kind of keys: `bare`, unrotated ones, enter their sums as `other`."""
+    out, parts = asc_attention(**x.call(), return_parts=True)
+    expected = oracle_of(x)
+    assert gap(out, torch.from_numpy(expected["out"])) < 1e-12
+    for part in PARTS:
+        if part not in ("base", "other") or not bare:
+            assert gap(getattr(parts, part), torch.from_numpy(expected[part])) < 1e-12, part
+    return expected
