@@ -1,4 +1,4 @@
-"""How many keys of other processes the flocks of a block hold, in trained models.
+"""How many keys of other processes are in the flocks of a block, in trained models.
 
     for far in 8 32; do
         ascender train --task pylib --variant flock+rope+far=$far+window=8 --steps 240 --batch 2 \
@@ -8,8 +8,9 @@
     python -m ascender.measure.scaling_tables --into docs/scaling.md
 
 Test sequences are cut into blocks, as context parallelism does. Of all pairs of a key and a later
-process (N (P − 1)/2), the share in which a query of the process holds the key: by the model, and
-with as many far keys chosen at random, window included in both. Mean over sequences, by layer.
+process (N (P − 1)/2): the share in which a query of the process has the key in its flock, for the
+model and with as many far keys chosen at random (window included in both). Mean over sequences, by
+layer.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ PROCESSES = (2, 4, 8, 16, 32, 64)
 
 
 def requested(lists: torch.Tensor, processes: int) -> float:
-    """The share of the pairs of a key and a later process that are asked for; lists (N, L)."""
+    """The share of the pairs of a key and a later process that are requested; lists (N, L)."""
     N = len(lists)
-    n, asked = N // processes, 0
+    n, pairs = N // processes, 0
     for first in range(n, N, n):
         keys = lists[first : first + n].unique()
-        asked += int(((keys >= 0) & (keys < first)).sum())
-    return asked / remote_rows(N, processes)
+        pairs += int(((keys >= 0) & (keys < first)).sum())
+    return pairs / remote_rows(N, processes)
 
 
 def flocks(model, ids):
-    """The call of each layer."""
+    """The Flock of each layer."""
     layers = [m for m in model.modules() if isinstance(m, AscenderAttention)]
     inputs: list[torch.Tensor] = []
     hooks = [

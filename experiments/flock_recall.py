@@ -1,4 +1,4 @@
-"""Recall in flock scope: does an index that the task trains find 16 answers among 256 tokens?
+"""Recall in flock scope: does an index trained by the task find the answers among 256 tokens?
 
     ascender lab run flock_recall --out lab/flock_recall
 

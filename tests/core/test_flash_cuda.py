@@ -42,9 +42,10 @@ def backward(g, Q, K, V, bias, out, lse, seed, offset, dropout, wanted, causal, 
 
 @pytest.fixture
 def as_on_cuda(monkeypatch):
-    """CPU tensors take the path of CUDA; calls of the kernel are counted."""
+    """CPU tensors take the path of CUDA without Triton; calls of the kernel are counted."""
     calls = []
     monkeypatch.setattr(gpu, "on_gpu", lambda t: True)
+    monkeypatch.setattr(gpu, "has_triton", lambda: False)
     monkeypatch.setattr(flash_cuda, "_backward", backward)
     monkeypatch.setattr(
         flash_cuda, "_forward", lambda *a, **kw: calls.append(a[0].dtype) or forward(*a, **kw)

@@ -47,19 +47,43 @@ BUDGETS = {
 }
 
 
-@pytest.mark.parametrize("setting", BUDGETS, ids=str)
-def test_it_compiles_within_budget(setting, tmp_path):
+def compile_with(setting, folder, **changes):
     capability, kind, width, length, warps, backward = setting
     tensors = dict.fromkeys(("Q", "K", "V", "OUT", "GRAD"), f"*{kind}")
     tensors |= dict.fromkeys(FLOATS, "*fp32")
     tensors |= dict.fromkeys(("LIST", "P", "J", "SIZES"), "*i32") | {"NEAR": "*u8"}
     tensors |= dict.fromkeys(("N", "M", "length"), "i32")
-    found = needs(
-        list_kernels.attend, capability, tensors, tmp_path, warps=warps, **CALL, D=width, E=width,
-        BL=length, W=max(16, min(32, 2048 // length)), BACKWARD=backward,
-    )  # fmt: skip
-    assert found["shared"] <= SHARED[capability]
+    constants = {**CALL, "D": width, "E": width, "BL": length, "BACKWARD": backward, **changes}
+    columns = max(16, min(32, 2048 // length))
+    return needs(
+        list_kernels.attend, capability, tensors, folder, warps=warps, W=columns, **constants
+    )
+
+
+@pytest.mark.parametrize("setting", BUDGETS, ids=str)
+def test_it_compiles_within_budget(setting, tmp_path):
+    found = compile_with(setting, tmp_path)
+    assert found["shared"] <= SHARED[setting[0]]
     assert found["spilled"] <= BUDGETS[setting], found
+
+
+NO_RULES = {"ALIGN": False, "SEP": False, "COH": False}
+OPTIONS = {
+    "no rules": {**NO_RULES, "TERM": False, "HAS_BIAS": False},
+    "alignment": {**NO_RULES, "ALIGN": True, "HAS_UNIT": True, "HAS_OTHER": True},
+    "separation": {**NO_RULES, "SEP": True, "TIED": True, "TERM": False, "LOCAL": True},
+    "cohesion": {**NO_RULES, "COH": True, "STANDARDISE": False, "LOCAL": True},
+    "cross": {"CROSS": True, "CAUSAL": False, "HAS_BIAS": False, "HAS_NEAR": True},
+    "odd widths": {"D": 80, "E": 48, "DZ": 5, "DA": 7},
+}
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_compiles(name, backward, tmp_path):
+    """The interpreter accepts what the compiler does not, such as a name that only a branch has."""
+    setting = (90, "bf16", 64, 128, 8, backward)
+    assert compile_with(setting, tmp_path, **OPTIONS[name])["spilled"] <= 64
 
 
 def test_every_configuration_is_one_that_was_compiled():

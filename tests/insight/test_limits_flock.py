@@ -98,7 +98,7 @@ def test_layers_of_visible_scope_have_no_flock(inputs):
         line.startswith(f"L = 40: {HEADS} of {HEADS} heads use N = exp(H)") for line in lines
     )
     assert "L = 40: flocks of 1 of 1 layers hold N = |F| ≥ 0.06 |V| keys" in lines[-1]
-    assert lines[-1].endswith("most of all layer 1 with 0.13 |V|")
+    assert lines[-1].endswith("the largest is 0.13 |V|, in layer 1")
 
 
 def test_a_retrofitted_model(inputs):
@@ -198,14 +198,14 @@ def test_the_command(tmp_path, monkeypatch):
     given = ["limits", str(tmp_path / "m"), "--lengths", "16,40", "--normalizers", "topk"]
     done = CliRunner().invoke(app, [*given, "--batch", "2", "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.stderr
-    assert "Flocks beside the advice N < 0.06 L" in done.stdout
+    assert "Flock size and the advice N < 0.06 L" in done.stdout
     assert "|F|/|V| at 40" in done.stdout
     *_, seen, do = done.stdout.splitlines()
     assert "a flock of 5 of 38 visible keys" in seen
     assert "texts of 84 visible keys or more" in do
     assert "flocks of 2 of 2 layers hold N = |F|" in done.stderr
     page = (tmp_path / "out" / "index.html").read_text("utf-8")
-    assert "Flocks beside the advice" in page
+    assert "Flock size and the advice" in page
     assert "N = |F| with L = |V|" in page
     stored = json.loads((tmp_path / "out" / "limits.json").read_text("utf-8"))["models"][0]
     assert [size["keys"] for size in stored["flocks"]] == [5.0] * 4

@@ -15,7 +15,7 @@ from ascender.insight.page.collect import collect_page_data
 from ascender.insight.page.inputs import of_text
 from ascender.insight.page.pack import Blobs
 from ascender.report.palette import RULES
-from support.view_cases import BAD, TEXT, model, tokenizer, with_temperatures
+from support.view_cases import BAD, TEXT, flock_model, model, tokenizer, with_temperatures
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -117,6 +117,42 @@ def test_a_cell_shows_its_numbers_and_a_click_pins_it(seen, truth):
     assert numbers(seen)["base"] == pytest.approx(float(truth[1].parts.base[0, 0, 9, 4]), abs=1e-4)
     tab.keyboard.press("Escape")
     assert numbers(seen) == {}
+
+
+def test_what_a_flock_leaves_out_is_shown_beside_dense_attention(browser, tmp_path):
+    """The chooser of Matrix and Row: numbers of keys outside the flock, the weight they have."""
+    view(flock_model(), tokenizer(), TEXT, tmp_path / "page.html")
+    seen = Seen(browser, tmp_path / "page.html")
+    tab = seen.tab
+    row, left_out, missed, weight = tab.evaluate("""() => {
+        const [flock, dense] = ["flock", "dense"].map((s) => headOf(D.models[0], 0, 0, s));
+        const N = flock.N, e = (j) => i * N + j;
+        const i = flock.missed.indexOf(Math.max(...flock.missed));
+        const keys = [...Array(N).keys()].filter((j) => dense.V[e(j)] && !flock.V[e(j)]);
+        return [i, keys, flock.missed[i], keys.reduce((s, j) => s + dense.weights[e(j)], 0)];
+    }""")
+    assert len(left_out) > 2
+    assert missed == pytest.approx(weight, abs=1e-5)
+    assert missed > 1e-3
+    tab.evaluate("([row, col]) => go({ row, col, pinned: true })", [row, left_out[0]])
+    seen.frame()
+    assert set(tab.locator("#cell td[data-term]").all_inner_texts()) == {"–"}
+    picture = tab.locator("canvas").first.screenshot()
+    tab.select_option("[data-choose=scope]", "dense")
+    assert 0 < numbers(seen)["weights"] < 1
+    tab.wait_for_timeout(300)
+    assert tab.locator("canvas").first.screenshot() != picture
+    tab.keyboard.press("2")
+    assert numbers(seen)["weights"] > 0
+    tab.select_option("[data-choose=scope]", "flock")
+    seen.frame()
+    assert set(tab.locator("#cell td[data-term]").all_inner_texts()) == {"–"}
+    assert seen.troubles == []
+    seen.context.close()
+
+
+def test_models_without_flock_scope_have_no_such_chooser(seen):
+    assert seen.tab.locator("[data-choose=scope]").count() == 0
 
 
 DIGIT = 0.5e-4  # half of the last one shown

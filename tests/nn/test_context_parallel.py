@@ -134,8 +134,8 @@ def test_one_process_exchanges_nothing():
             "scope = 'visible'.*expected 'flock'",
         ),
         ({"neighbours": "scores"}, "neighbours = 'scores'.*expected 'semantic'"),
-        ({"position": "alibi"}, "position 'alibi'.*expected rope"),
-        ({"normalizer": "ssmax"}, "normalizer 'ssmax'.*expected softmax"),
+        ({"position": "alibi"}, "position = 'alibi'.*expected rope"),
+        ({"normalizer": "ssmax"}, "normalizer = 'ssmax'.*expected softmax"),
     ],
 )
 def test_layers_that_cannot(options, message):
@@ -167,7 +167,7 @@ def test_calls_that_cannot():
     ):
         with pytest.raises(ValueError, match=message):
             layer(x, **inputs)
-    with pytest.raises(ValueError, match="context in context parallelism"):
+    with pytest.raises(ValueError, match="context = Tensor in context parallelism; expected None"):
         layer(x, x, causal=True)
     with pytest.raises(ValueError, match="not finite"):
         layer(x.index_fill(1, torch.tensor([3]), torch.nan), causal=True)

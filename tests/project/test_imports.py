@@ -16,6 +16,8 @@ SOURCE = Path(ascender.__file__).parent
 HOUSE = (
     "common", "common.validate", "common.user_code", "common.lazy", "kernels", "kernels.gpu",
     "kernels.gpu.launch", "kernels.gpu.list_kernels", "kernels.gpu.list_attention",
+    "kernels.gpu.list_sums_kernels", "kernels.gpu.list_sums", "kernels.gpu.top_k_kernels",
+    "kernels.gpu.top_k",
     "kernels.build",
     "kernels.library", "kernels.operators", "kernels.list_operators", "core", "core.shapes",
     "core.visibility",

@@ -75,6 +75,82 @@ for name, cases in LISTS.items():
     group(name)(lambda cases=cases: lists(cases))
 
 
+@group("sums")
+def sums():
+    """dot, bag and their gradients against gathers, ragged in every axis."""
+    import torch
+
+    from ascender.core.backends.index_lists import Lists
+    from ascender.kernels import gpu
+    from support.laws import gap
+
+    gpu.on_gpu = lambda t: True
+    B, H, N, M, K, w = 2, 3, 7, 11, 5, 19
+    g = torch.Generator().manual_seed(0)
+    index = torch.randint(-1, M, (B, 1, N, K), generator=g)
+    shapes = {"x": (B, H, N, w), "y": (B, H, M, w), "p": (B, H, N, K)}
+    leaves = {n: torch.randn(s, generator=g).requires_grad_() for n, s in shapes.items()}
+    x, y, p = leaves.values()
+    wide, there = index.expand(B, H, N, K).clamp_min(0), (index >= 0)[..., None]
+    taken = y[torch.arange(B).view(B, 1, 1, 1), torch.arange(H).view(1, H, 1, 1), wide] * there
+    own = Lists(index, H, M)
+    pairs = {
+        "dot": (own.dot(x, y), (x.unsqueeze(-2) * taken).sum(-1)),
+        "bag": (own.bag(p, y), (p.unsqueeze(-1) * taken).sum(-2)),
+        "count": (own.bag(None, y), taken.sum(-2)),
+    }
+    found = {}
+    for name, (got, want) in pairs.items():
+        sides = [
+            torch.autograd.grad(t.sin().sum(), [x, y, p], retain_graph=True, materialize_grads=True)
+            for t in (got, want)
+        ]
+        found[name] = {"out": gap(got, want)}
+        found[name] |= {n: gap(a, b) for n, a, b in zip(leaves, *sides, strict=True)}
+    return found
+
+
+TOP_K = {  # shapes (B, heads of x, N, M, width), sizes, bounded, with a bias, visibility
+    "causal": ((2, 1, 63, 63, 5), (4,), True, False, {"causal": True}),
+    "tail by head": ((1, 3, 21, 111, 16), (4, 1, 3), False, True, {"causal": True}),
+    "cross": ((2, 2, 13, 45, 4), (3,), False, False, {"cross": True}),
+    "far": ((1, 1, 63, 63, 4), (2,), False, False, {"causal": True, "beyond": 3, "n_global": 2}),
+    "window": ((1, 1, 35, 35, 4), (4,), True, False, {"window": 2, "n_global": 1}),
+}
+
+
+@group("top-k")
+def top_k():
+    """The share of rows in which Triton finds other keys than the definition does in float64; in
+    every case tokens repeat and some are masked."""
+    import torch
+
+    from ascender.core import neighbours as nb
+    from ascender.core.visibility import Visibility
+    from ascender.kernels import gpu
+
+    nb.compiled = lambda t: False
+    found, g = {}, torch.Generator().manual_seed(0)
+    for name, ((B, h, N, M, w), sizes, bounded, biased, kinds) in TOP_K.items():
+        x, y = torch.randn(B, h, N, w, generator=g), torch.randn(B, h, M, w, generator=g)
+        if bounded:
+            x, y = (torch.nn.functional.normalize(t, dim=-1) for t in (x, y))
+        if kinds.get("causal"):
+            y[:, :, 7:] = torch.where(
+                torch.rand(M - 7, 1, generator=g) > 0.7, y[:, :, :-7], y[:, :, 7:]
+            )
+        bias = torch.randn(2049, generator=g) if biased else None
+        vis = Visibility.of(N, M, mask=torch.rand(B, 1, 1, M, generator=g) > 0.2, **kinds)
+        gpu.on_gpu = lambda t: True
+        got = nb.top_k(x, y, vis, sizes, bounded, bias)
+        gpu.on_gpu = lambda t: False
+        bias = None if bias is None else bias.double()
+        want = nb.top_k(x.double(), y.double(), vis, sizes, bounded, bias)
+        other = (got.sort(-1).values != want.expand_as(got).sort(-1).values).any(-1)
+        found[name] = {"rows": float(other.double().mean()), "none": float((want < 0).all())}
+    return found
+
+
 if __name__ == "__main__":
     import torch
 

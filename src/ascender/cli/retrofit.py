@@ -1,4 +1,4 @@
-"""`ascender retrofit`: an index for a pretrained language model, so that it attends to flocks."""
+"""`ascender retrofit`: flock scope for a pretrained language model; trains its index."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVERY = 25  # steps between lines where there is no terminal
 )
 def retrofit(
     model: Annotated[str, Argument(help="Folder of a causal language model, or a Hub name.")],
-    texts: Annotated[Path, Option(help="Text to learn from: UTF-8, or .jsonl with a field text.")],
+    texts: Annotated[Path, Option(help="Training text: UTF-8, or .jsonl with a field text.")],
     out: Annotated[Path, Option(help="Folder for the adapter and index.json.")],
     far: Annotated[int, number("Far keys per token, chosen by the index.")] = 32,
     window: Annotated[int, number("Preceding keys that are always attended to.", least=0)] = 8,
@@ -48,14 +48,14 @@ def retrofit(
     trust_code: terminal.TrustCode = False,
     as_json: terminal.Json = False,
 ) -> None:
-    """Distil an index for a pretrained language model, so that each token attends to few keys.
+    """Give a pretrained language model flock scope: each token attends to a few keys only.
 
-    The model stays as it is. A small index per layer learns which keys its attention looks at; the
-    adapter is loaded by ascender.load_adapter(model, OUT). The table has the share of the attention
-    mass inside the chosen keys; perplexity is what counts (docs/retrofit.md).
+    The model's weights do not change. A small index per layer is trained to choose the keys that
+    its attention uses; ascender.load_adapter(model, OUT) loads it. The table has the share of the
+    attention mass on the chosen keys. Measure perplexity too (docs/retrofit.md).
     """
     check_out(out, folder=True)
-    given = read_texts(texts)
+    corpus = read_texts(texts)
     import transformers
 
     import ascender
@@ -68,7 +68,7 @@ def retrofit(
     ascender.retrofit(loaded.eval(), scope="flock", far=far, window=window, n_global=n_global)
     with distilling() as step:
         report = ascender.distil_index(
-            loaded, given, tokenizer=tokenizer, length=length, steps=steps, batch=batch,
+            loaded, corpus, tokenizer=tokenizer, length=length, steps=steps, batch=batch,
             rate=rate, bias_rate=bias_rate, seed=seed, progress=step,
         )  # fmt: skip
     ascender.save_adapter(loaded, out)
@@ -99,7 +99,7 @@ def read_texts(path: Path) -> list[str]:
 
 @contextmanager
 def distilling() -> Iterator[Any]:
-    """progress(step, steps, loss): a bar on a terminal, a line now and then elsewhere."""
+    """progress(step, steps, loss): a bar on a terminal, elsewhere a line every EVERY steps."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield (
@@ -121,10 +121,10 @@ def distilling() -> Iterator[Any]:
 
 def table(report: IndexReport) -> Table:
     """Recall of attention mass by layer."""
-    shown = Table(title=f"Attention mass inside {report.far} far keys, window and globals")
-    for heading in ("layer", "W_Q, W_K", "index", "oracle"):
-        shown.add_column(heading, justify="right")
+    recall = Table(title=f"Attention mass on the flock: {report.far} far keys, window and globals")
+    for heading in ("layer", "index at start", "index trained", "oracle"):
+        recall.add_column(heading, justify="right")
     for row in report.layers:
         shares = (f"{x:.3f}" for x in (row.start, row.trained, row.oracle))
-        shown.add_row(str(row.layer), *shares)
-    return shown
+        recall.add_row(str(row.layer), *shares)
+    return recall

@@ -1,4 +1,4 @@
-"""Affinity: how much query i wants key j, the score that ranks keys and a term of its own.
+"""Affinity: the score that ranks keys for a query, and a term of the attention score.
 
     tied        h_q = h_k = x P            keys are ranked by the cosine a_ij = cos(h_i, h_j)
     query-key   h_q = x P_q, h_k = x P_k   keys are ranked by g_ij
@@ -34,7 +34,7 @@ def bucket(
     b = buckets if causal else buckets // 2
     n = (-r).clamp_min(0) if causal else r.abs()
     near = b // 2
-    # float32 and this order of operations: bins of trained models end where this rounds to.
+    # float32 and this order of operations: trained models depend on how this rounds.
     far = torch.log(n.clamp_min(1).float() / near) / math.log(max_distance / near) * (b - near)
     n = torch.where(n < near, n, (near + far.long()).clamp_max(b - 1))
     return n if causal else n + b * (r > 0)

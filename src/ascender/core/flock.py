@@ -157,7 +157,7 @@ class Flock:
         return self.top_k(self.scope.outside, self.rules.sizes("far"))
 
     def narrowed(self) -> Flock:
-        """With F(i) in the place of V(i), as a mask: what flock scope means."""
+        """The same call in visible scope, with F(i) as its mask: the definition of flock scope."""
         if self.scope is None:
             return self
         return replace(self, scope=None, vis=replace(self.vis, mask=self.scope.mask(self.far)))
@@ -189,7 +189,7 @@ class Flock:
 
     @lazy
     def keys_are_finite(self) -> bool:
-        """Whether all that keys bring is; a cache knows it without reading them."""
+        """Whether k, v, z and h of all keys are finite; a cache knows it without reading them."""
         keys = (getattr(self, name) for name in OF_KEYS)
         return all(bool(t.sum().isfinite()) for t in keys if t is not None)
 
@@ -201,12 +201,13 @@ class Flock:
 
     @lazy
     def affinity_by_distance(self) -> Float[Tensor, "r"] | None:
+        """b[bucket(p(i) − j)] as a table by distance (affinity.by_distance)."""
         if self.affinity_bias is None:
             return None
         return by_distance(self.affinity_bias.to(self.accum_dtype), self.vis.causal)
 
     def with_affinity_in_bias(self) -> Flock:
-        """The affinity term as a part of `other`: what backends without a term of that name add."""
+        """A copy with the affinity term added to `other`, for backends without that term."""
         if not self.affinity_term:
             return self
         x, y = self.affinity_factors
@@ -279,14 +280,14 @@ class Flock:
                 known[id(t)] = t.narrow(axis, heads[0], 1) if one else t.index_select(axis, index)
             return known[id(t)]
 
-        mine = {n: cut(getattr(self, n)) for n in (*OF_QUERIES, *OF_KEYS, *LISTS)}
+        tensors = {n: cut(getattr(self, n)) for n in (*OF_QUERIES, *OF_KEYS, *LISTS)}
         numbers = {name: cut(getattr(self.rules, name), 0) for name in NUMBERS}
         for name in ("k", "far"):
             if len(sizes := self.rules.sizes(name)) > 1:
                 numbers[name] = [sizes[h] for h in heads]
         vis = replace(self.vis, mask=cut(self.vis.mask))
         return replace(
-            self, **mine, rules=replace(self.rules, **numbers), key_norm=cut(self.key_norm, 0),
+            self, **tensors, rules=replace(self.rules, **numbers), key_norm=cut(self.key_norm, 0),
             vis=vis, scope=None if self.scope is None else replace(self.scope, vis=vis),
             other=cut(other), derived=derived,
         )  # fmt: skip

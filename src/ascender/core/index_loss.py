@@ -1,12 +1,13 @@
-"""The index loss (docs/definition.md, section 8): the affinity learns what attention looks at.
+"""The index loss (docs/definition.md, section 8): affinity learns to rank keys as attention does.
 
     L_index = mean_i KL( Ā_i ‖ softmax_{j ∈ S(i)} g_ij )
-    Ā_i     the mean over heads of the weights, without a gradient, renormalised over S(i)
+    Ā_i     the weights, averaged over the heads, detached and renormalised over S(i)
     S(i)    the keys outside window and globals: of V(i) while attention is dense, of F(i) once it
             is sparse
 
-Where heads have an h of their own, Ā_i is each head's own. Rows without such a key, without weight
-on one, or of padding are left out; no row left: 0. Computed in chunks of rows, beside any backend.
+Where heads have an h of their own, Ā_i are each head's own weights. Rows are left out where S(i) is
+empty, has no weight, or i is padding; the loss is 0 where none is left. Computed in chunks of rows,
+whichever backend computes the attention.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ascender.core.backends.dense import dense
 from ascender.core.flock import Flock
 from ascender.core.scope import FlockScope
 
-CHUNK = 1 << 22  # weights of all heads in memory at once, per batch
+CHUNK = 1 << 22  # weights of all heads in memory at once, per sequence
 
 
 def index_loss(
@@ -31,8 +32,8 @@ def index_loss(
     h_q: Float[Tensor, "B A N a"],
     h_k: Float[Tensor, "B A M a"],
 ) -> Float[Tensor, ""]:
-    """Of a call. `scope` says who is near, also where flock.scope is None (a call in which
-    attention is dense). h_q and h_k: of tokens without a gradient."""
+    """L_index of a call. `scope`: window and globals, needed also where flock.scope is None (dense
+    attention). h_q and h_k: projections of detached tokens."""
     flock = flock.repeat_kv()
     (_, H, N, _), M = flock.q.shape, flock.vis.M
     total = h_q.new_zeros((), dtype=flock.accum_dtype)
@@ -46,7 +47,7 @@ def index_loss(
 def _divergence(
     flock: Flock, scope: FlockScope, h_q: Tensor, h_k: Tensor, rows: Int[Tensor, "n"]
 ) -> tuple[Float[Tensor, "B A n"], Bool[Tensor, "B A n"]]:
-    """KL of some rows, 0 where there is none, and where there is."""
+    """(KL of some rows, or 0; which rows count)."""
     part = flock.rows(rows)
     weights, S = far_weights(part, replace(scope, vis=part.vis), h_q.shape[1] == 1)
     mass = weights.sum(-1, keepdim=True)

@@ -52,9 +52,12 @@ def top_k(
     if max(sizes) == 0:
         return torch.full((x.shape[0], 1, vis.N, 0), -1, device=x.device)
     heads = max(x.shape[1], len(sizes), 1 if vis.mask is None else vis.mask.shape[1])
-    if compiled(x) and vis.p.ndim == vis.j.ndim == 1:
-        from ascender.kernels.operators import top_lists
-
+    on_gpu = gpu.on_gpu(x) and gpu.has_triton() and x.dtype == torch.float32
+    if (compiled(x) or (on_gpu and max(sizes) <= gpu.MOST)) and vis.p.ndim == vis.j.ndim == 1:
+        if on_gpu:
+            from ascender.kernels.gpu.top_k import top_lists
+        else:
+            from ascender.kernels.operators import top_lists
         window = -1 if vis.window is None else vis.window
         return top_lists(
             x, y, vis.p.int(), vis.j.int(), vis.mask, sizes if len(sizes) > 1 else sizes * heads,

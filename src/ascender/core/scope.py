@@ -46,7 +46,7 @@ class FlockScope:
             return self.vis
         return replace(self.vis, beyond=self.window, n_global=self.n_global)
 
-    @lazy
+    @property  # not kept: as large as the far keys
     def near(self) -> Int[Tensor, "b h N W"]:
         """Self, window and globals: the members of F(i) that are known without ranking."""
         vis, w = self.vis, self.window

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ascender.kernels.library import ListToken, View, functions, outer_strides, run, views
 
-NUMBERS = 11  # those of operators.py, and ω_aff
+NUMBERS = 11  # of a head: those of operators.py, and ω_aff
 INPUTS = ("q", "k", "unit", "v", "zq", "zk", "hq", "hk", "other")
 FLAGS = ("tied", "term", "standardise", "local", "align", "sep", "coh", "causal", "cross")
 
@@ -96,8 +96,9 @@ def _arguments(rest: dict[str, Any], tensors: Sequence[Any]) -> tuple[ListArgs, 
 
 
 def list_attention(tensors: Sequence[Tensor | None], **rest: Any) -> Tensor:
-    """out = A v. `tensors`: INPUTS, the numbers by head (H, 11), the bias by distance; lists
-    (b, h, N, L) of int64, −1 = none; near: which of a list are neighbours, or None (ranked)."""
+    """out = A v. `tensors`: INPUTS, the numbers by head (H, 11), the bias by distance. In `rest`:
+    lists (b, h, N, L) of int64, −1 = none; near: which of a list are neighbours, or None, where
+    the kernel ranks them; sizes, p, j and FLAGS."""
     return _ListAttention.apply(rest, *tensors)
 
 
@@ -108,10 +109,15 @@ def one_list_token(
 ) -> Tensor:  # fmt: skip
     """out = A v of one query that is the last of the keys and sees all of them; no gradients.
 
-    z: (the query's, the keys' with their squares appended), one head or H; h: one head; the keys'
-    may be stored column by column. scale: 1/‖k_j‖, (B, G, M, 1), or one a head, (H,). far: how
-    many far keys, or which (b, 1, 1, m), −1 = none; count: of neighbours; near: window and
-    globals; flags: term, standardise, local, the rules. M: how many of the keys count."""
+    z      (of the query, of the keys with ‖z‖² appended), one head or H
+    h      (of the query, of the keys), one head; z and h of the keys may be stored by column
+    scale  1/‖k_j‖, (B, G, M, 1), or one per head, (H,)
+    far    how many far keys, or a given list (b, 1, 1, m), −1 = none
+    count  how many neighbours
+    near   (window, globals)
+    flags  term, standardise, local, the rules
+    M      how many of the keys count
+    """
     B, H, _, d = q.shape
     M = k.shape[2] if M is None else M
     by_column = [t.mT if t.mT.stride(-1) == 1 else t.mT.contiguous() for t in (z[1], h[1])]

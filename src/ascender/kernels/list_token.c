@@ -1,4 +1,4 @@
-/* One new token in flock scope against all keys of a cache: what decoding mostly is. No gradients.
+/* One new token in flock scope against all keys of a cache: the common case of decoding. No gradients.
 
    It is the last of M keys at the positions 0 ... M - 1 and sees all of them; every head has the
    same flock. All affinities are computed (M da numbers are read), then only the rows of the flock
@@ -13,7 +13,7 @@ typedef struct {
   const int64_t *given; long given_b;              /* (B, far): given far keys, or NULL: ranked */
 } ListToken;
 
-/* the keys of the flock in idx: the window, the globals, the far keys; how many */
+/* writes the keys of the flock into idx (window, globals, far keys); returns how many */
 static int flock_of(const ListToken *a, int b, int *idx, int *hit, float *rank, float *x) {
   int M = a->M, first = M - 1 - a->window, g = a->n_global, count = 0;
   if (first < 0) first = 0;
@@ -44,12 +44,12 @@ static int flock_of(const ListToken *a, int b, int *idx, int *hit, float *rank, 
   }
   return count + largest(rank, n, a->far, hit, x, idx + count);
 }
-/* rows of t at some places, one after the other */
+/* copies n rows of t, those in idx, to `to` */
 static void rows_at(const View *t, int b, int h, const int *idx, int n, int w, float *to) {
   const float *from = at(t, b, h);
   for (int i = 0; i < n; i++) memcpy(to + (long)i * w, from + (long)idx[i] * t->n, w * 4);
 }
-/* the same of columns; what is between w and the width of a row is 0 */
+/* the same for t stored by column; rows are padded with 0 from w to `width` */
 static void columns_at(const View *t, int b, int h, const int *idx, int n, int w, int width, float *to) {
   const float *from = at(t, b, h);
   memset(to, 0, (size_t)n * width * 4);

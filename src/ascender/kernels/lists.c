@@ -1,10 +1,10 @@
 /* Attention over index lists (flock scope), float32: forward. The backward is in
    lists_backward.c.
 
-   A query meets the keys of its list only, so a row is short: everything of it is kept in small
-   arrays of n numbers, one a listed key, and backward makes it again from the inputs. Forward, one
-   task is some queries with all their heads, which find their neighbours once where they share
-   them; backward, one head of the keys with the query heads that share it: gradients of keys are
+   A query attends only to the keys of its list, so a row is short: its quantities are kept in small
+   arrays, one number per listed key, and backward recomputes them from the inputs. One task of
+   forward is some queries with all their heads; heads that share neighbours find them once. One
+   task of backward is one key head with the query heads that share it, so gradients of keys are
    added without locks.
 
      base = q.k/sqrt(d)     ra = k~.u      phi = ws max(0, cos - delta)     rc = -|z_j - c|^2/tau
@@ -353,8 +353,8 @@ static void row_weights(const ListArgs *a, ListRow *r, int b, int h, int i, cons
   exps(r->A, n);
   vf mass = {0};
   EACH(t, n) mass += L(r->A + t);
-  float each = 1 / sum(mass);
-  EACH(t, n) S(r->A + t) = L(r->A + t) * each;
+  float norm = 1 / sum(mass);
+  EACH(t, n) S(r->A + t) = L(r->A + t) * norm;
 }
 /* 1/|x_j| of the keys */
 static void inverse_lengths(const float *x, long stride, int M, int w, float *to) {

@@ -20,7 +20,7 @@ INLINE void scatter_keys(const ListRow *r, int M, const float *const *f, const f
     }
   }
 }
-/* the way back: dx from f G, the gradient of x~ */
+/* its backward: dx from f G, the gradient of x~ */
 static void standard_back(int on, const float *xs, float is, float f, const float *G, int n, float *dx) {
   float mean = 0, along = 0;
   if (on) {

@@ -1,19 +1,19 @@
-"""Cost by formula of dense attention and of flock scope, for models and contexts of any size.
+"""Costs of dense attention and of flock scope by formula, for models and contexts of any size.
 
 N tokens of a causal sequence, M keys at decoding; H query and G key heads of width d; A affinity
 heads of width d_a, Z spaces of z of width d_z; L = m + w + 1 + g keys in a flock. A multiply and an
-add are two FLOPs; counted are products, as in flops.py, not top-k, softmax and other arithmetic
-element by element. Numbers are counted before they are bytes.
+add are two FLOPs; only products are counted, as in flops.py, not top-k, softmax and other
+elementwise arithmetic. "Numbers" are tensor elements; scaling_tables.py turns them into bytes.
 
-    FLOPs       dense   4 d H               a pair of tokens that see each other
-                flock   2 d_a A             such a pair, in the index
-                        4 d H + rules       a query and a key of its flock
-    cache       dense   2 d G               numbers a token and layer
+    FLOPs       dense   4 d H               per query and visible key
+                flock   2 d_a A             per query and visible key, in the index
+                        4 d H + rules       per query and key of its flock
+    cache       dense   2 d G               numbers per token and layer
                 flock   + d_a A             + what the rules read of a key
-    decoding    dense   M · 2 d G           numbers read of the cache, a layer
+    decoding    dense   M · 2 d G           numbers read of the cache, per layer
                 flock   (M − w − 1 − g) · d_a A + L · (2 d G + rules)
 
-Law: on small sizes these are what the operators do and the caches hold
+Law: at small sizes these are the FLOPs of the operators and the sizes of the caches
 (tests/measure/test_scaling.py).
 """
 
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ModelShape:
-    """A Llama-like decoder: its sizes as published."""
+    """A Llama-like decoder, with its published sizes."""
 
     name: str
     layers: int
@@ -87,7 +87,7 @@ class FlockShape:
 
     @property
     def near(self) -> int:
-        """w + 1 + g: keys of a flock that are known without an index."""
+        """w + 1 + g: keys of a flock that need no ranking."""
         return self.window + 1 + self.n_global
 
     @property
@@ -129,12 +129,12 @@ def dense_flops(model: ModelShape, pairs: int) -> int:
 
 
 def index_flops(flock: FlockShape, ranked: int) -> int:
-    """h^q·h^k over pairs, for all heads that share it."""
+    """h^q·h^k; `ranked`: pairs of a query and a key that the index ranks."""
     return 2 * flock.index * ranked
 
 
 def listed_flops(model: ModelShape, flock: FlockShape, listed: int) -> int:
-    """Over pairs of a query and a key of its flock, for every head: q·k and p·v (d each); the
+    """`listed`: pairs of a query and a key of its flock. For every head: q·k and p·v (d each); the
     affinity (d_a); with the rules the heading and k̃·u (d each), a cosine (d_a), distances, the
     centre and distances to it (d_z + 1 each)."""
     products = 2 * model.head_dim
@@ -152,7 +152,7 @@ def map_flops(model: ModelShape, flock: FlockShape) -> int:
 
 
 def prefill_flops(model: ModelShape, flock: FlockShape, N: int) -> dict[str, float]:
-    """FLOPs a token of a prompt of N, all layers: the products with the weights, dense attention,
+    """FLOPs per token of a prompt of N, all layers: the products with the weights, dense attention,
     the index with its maps, attention over flocks."""
     maps, L = map_flops(model, flock), model.layers
     return {
@@ -178,7 +178,7 @@ def decode_flops(model: ModelShape, flock: FlockShape, M: int) -> dict[str, floa
 
 
 def row_numbers(model: ModelShape, flock: FlockShape) -> int:
-    """Of a key that a flock holds: k and v; for the rules k before rotation, 1/‖k‖ by head, and
+    """Numbers of a key in a flock: k and v; for the rules k before rotation, 1/‖k‖ by head, and
     (z, ‖z‖²)."""
     if not flock.rules:
         return model.kv
@@ -187,13 +187,13 @@ def row_numbers(model: ModelShape, flock: FlockShape) -> int:
 
 
 def cache_numbers(model: ModelShape, flock: FlockShape | None = None) -> int:
-    """Of a token in the cache; None: dense."""
+    """Numbers per token in the cache; None: dense."""
     return model.kv if flock is None else row_numbers(model, flock) + flock.index
 
 
 def decode_reads(model: ModelShape, flock: FlockShape | None, M: int) -> int:
-    """Of the cache, read for one token against M keys; None: dense. With the rules or the term
-    h^k of the listed keys is read again."""
+    """Numbers of the cache that are read for one token against M keys; None: dense. With the rules
+    or the term h^k of the listed keys is read again."""
     if flock is None:
         return M * model.kv
     row = row_numbers(model, flock) + (flock.index if flock.rules or flock.term else 0)
@@ -201,7 +201,7 @@ def decode_reads(model: ModelShape, flock: FlockShape | None, M: int) -> int:
 
 
 def sent_row(model: ModelShape, flock: FlockShape) -> int:
-    """Of a key that another process asked for; lengths are computed where it arrives."""
+    """Numbers of a key that another process requested; lengths are computed where it arrives."""
     if not flock.rules:
         return model.kv
     bare = model.kv // 2 if flock.rotary else 0
@@ -209,15 +209,15 @@ def sent_row(model: ModelShape, flock: FlockShape) -> int:
 
 
 def remote_rows(N: int, processes: int) -> int:
-    """Pairs of a token and a later process, of N tokens in equal blocks: N (P − 1)/2. Everything
-    that is sent to whoever may attend to it travels so often."""
+    """Pairs of a token and a later process, of N tokens in equal blocks: N (P − 1)/2. What is sent
+    to every process that may attend to it is sent so often in total."""
     return N * (processes - 1) // 2
 
 
 def expected_rows(N: int, processes: int, far: int) -> float:
-    """Of these the pairs in which a query of the process holds the key, if far keys were chosen at
-    random among all visible: r·n keys before block r are not held with probability
-    Π_i (1 − m/i) ≈ (r/(r + 1))^m."""
+    """The pairs of remote_rows in which a query of the process has the key in its flock, if far
+    keys were chosen at random among all visible: each of the r·n keys before block r is in none of
+    its flocks with probability Π_i (1 − m/i) ≈ (r/(r + 1))^m."""
     n = N / processes
     return sum(r * n * (1 - (r / (r + 1)) ** far) for r in range(1, processes))
 

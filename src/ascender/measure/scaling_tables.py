@@ -17,8 +17,8 @@ from ascender.report.blocks import fill_document
 from ascender.report.table import Table, markdown
 
 CONTEXTS = (1 << 15, 1 << 17, 1 << 20)
-BYTES = 2  # of a number in bfloat16
-REQUEST = 8  # of a requested position, an int64
+BYTES = 2  # per number, in bfloat16
+REQUEST = 8  # bytes of a requested position, an int64
 FLOCK = FlockShape()
 RULES = FlockShape(rules=True, term=True)
 PROCESSES = (2, 8, 64, 512)
@@ -125,7 +125,7 @@ def widths() -> str:
 
 
 def exchange() -> str:
-    """Bytes that a token's K, V and index cost on the way to later processes, for one model."""
+    """Bytes of a token's K, V and index that later processes receive, for one model."""
     m, N, rows = MODELS[3], CONTEXTS[1], []
     for far in (32, 256, 2048):
         flock = replace(FLOCK, far=far)
@@ -181,7 +181,7 @@ def tables(stored: Path) -> dict[str, str]:
 
 
 def page(path: Path) -> str:
-    """The text of the page with its tables up to date; its stored rows are in a folder beside."""
+    """The page with its tables up to date; the stored rows are in the folder next to it."""
     return fill_document(path, "scaling", tables(path.parent / path.stem / "rows.jsonl"))
 
 

@@ -1,14 +1,14 @@
 """Context parallelism: a causal sequence in equal blocks over processes, in flock scope.
 
-Process r of P has tokens r·n … (r + 1)·n − 1. All but attention is local. A layer exchanges
+Process r of P has tokens r·n … (r + 1)·n − 1. Everything but attention is local. A layer exchanges
 
-    index      h^k of every token, to all later processes       d_a numbers a token
-    requests   which keys of others the flocks of a block hold   one integer a key
-    rows       of those keys k and v; for the rules also the keys before rotation, and z
+    index      h^k of every token, to all later processes             d_a numbers per token
+    requests   the keys on other processes that a block's flocks have   one integer per key
+    rows       k and v of these keys; for the rules also the keys before rotation, and z
 
 and then attends over lists, as on one process. A row is sent to a process once, however many of its
-queries hold the key. While a schedule keeps everything visible, rows of all tokens take the way of
-the index. In the backward pass gradients go back the same way.
+queries have the key in their flock. In the visible phase the rows of all tokens are sent, as the
+index is. In the backward pass gradients go back the same way.
 
 Law: outputs, losses and gradients (summed over the processes) are those of one process.
 """
@@ -34,8 +34,8 @@ from ascender.nn.slot import ways
 
 @dataclass
 class Traffic:
-    """Bytes that a layer of this process received in forward passes; a backward pass sends as many
-    of index and rows back where they have a gradient."""
+    """Bytes that a layer of this process received in forward passes. A backward pass sends as many
+    back for index and rows that have a gradient."""
 
     index: int = 0
     requests: int = 0
@@ -44,8 +44,8 @@ class Traffic:
 
 def context_parallel(model: nn.Module, group: dist.ProcessGroup | None = None) -> nn.Module:
     """The model, in place, for blocks of a sequence: every AscenderAttention becomes a
-    ContextParallelAttention. Positions that are added to the tokens are the caller's:
-    position_ids of the whole sequence."""
+    ContextParallelAttention. Where positions are added to the tokens, the caller gives
+    position_ids counted from the start of the whole sequence."""
     layers = [m for m in model.modules() if isinstance(m, AscenderAttention)]
     if not layers:
         raise ValueError("model has no AscenderAttention; expected one with scope='flock'")
@@ -65,13 +65,13 @@ def own_block(
     n, rest = divmod(t.shape[axis], processes)
     if rest:
         raise ValueError(
-            f"{t.shape[axis]} tokens; expected a multiple of {processes}, one equal block a process"
+            f"{t.shape[axis]} tokens; expected a multiple of {processes}: one block per process"
         )
     return t.narrow(axis, rank * n, n)
 
 
 def sum_gradients(model: nn.Module, group: dist.ProcessGroup | None = None) -> None:
-    """Every parameter's gradient, summed over the processes. A loss that is a mean over tokens is
+    """Sum every parameter's gradient over the processes. A loss that is a mean over tokens must be
     divided by the number of all tokens, not of a block."""
     for p in model.parameters():
         if p.requires_grad:
@@ -80,7 +80,7 @@ def sum_gradients(model: nn.Module, group: dist.ProcessGroup | None = None) -> N
 
 
 def check_layer(layer: AscenderAttention) -> None:
-    """Refuse what a block cannot compute without the others."""
+    """Refuse a layer whose attention needs more than index and rows of other blocks."""
     if layer.scope != "flock":
         raise Unsupported(f"scope = {layer.scope!r} in context parallelism; expected 'flock'")
     if not isinstance(layer.neighbours, str) or layer.neighbours != "semantic":
@@ -88,21 +88,21 @@ def check_layer(layer: AscenderAttention) -> None:
             f"neighbours = {layer.neighbours!r} in context parallelism: only h is sent to rank "
             "keys; expected 'semantic'"
         )
-    acts = [way for way in ways(type(layer.position)) if way not in ("embed", "rotate")]
-    if acts:
+    on_scores = [way for way in ways(type(layer.position)) if way not in ("embed", "rotate")]
+    if on_scores:
         raise Unsupported(
-            f"position {layer.position.name!r} in context parallelism acts on scores; expected "
-            "rope, none, or a position that is added to the tokens"
+            f"position = {layer.position.name!r} in context parallelism, which acts on scores; "
+            "expected rope, none, or a position that is added to the tokens"
         )
     if layer.normalizer.name != "softmax":
         raise Unsupported(
-            f"normalizer {layer.normalizer.name!r} in context parallelism; expected softmax"
+            f"normalizer = {layer.normalizer.name!r} in context parallelism; expected softmax"
         )
 
 
 class ContextParallelAttention(AscenderAttention):
-    """AscenderAttention of a block of a causal sequence, whose other blocks other processes have.
-    Made by `context_parallel`. `traffic`: the bytes received so far."""
+    """AscenderAttention of one block of a causal sequence; other processes have the other blocks.
+    `context_parallel` makes it. `traffic`: the bytes received so far."""
 
     group: dist.ProcessGroup | None = None
     traffic: Traffic
@@ -115,7 +115,10 @@ class ContextParallelAttention(AscenderAttention):
                 shown = type(got).__name__ if want is None else got
                 raise Unsupported(f"{name} = {shown} in context parallelism; expected {want}")
         if context is not None:
-            raise Unsupported("context in context parallelism; expected self-attention")
+            raise Unsupported(
+                f"context = {type(context).__name__} in context parallelism; expected None "
+                "(self-attention)"
+            )
         if self.training and self.dropout:
             raise Unsupported(f"dropout = {self.dropout} in context parallelism; expected 0")
         if self.asked():
@@ -157,7 +160,7 @@ class ContextParallelAttention(AscenderAttention):
         return replace(flock, derived={"far": places})
 
     def _streams(self, call: Call) -> dict[str, Tensor]:
-        """What of a key is sent when a flock holds it, (B, heads, n, width) each."""
+        """The tensors that make up the row of a key, (B, heads, n, width) each."""
         rules = self.rules()
         sent = {"k": call.k, "v": call.v}
         if rules.active("align") and call.bare is not None:
@@ -167,17 +170,17 @@ class ContextParallelAttention(AscenderAttention):
         return sent
 
     def _check_blocks(self, q: Tensor) -> None:
-        mine = torch.tensor([q.shape[0], q.shape[2]], device=q.device)
-        every = [torch.empty_like(mine) for _ in range(dist.get_world_size(self.group))]
-        dist.all_gather(every, mine, group=self.group)
-        shapes = [tuple(one.tolist()) for one in every]
+        shape = torch.tensor([q.shape[0], q.shape[2]], device=q.device)
+        gathered = [torch.empty_like(shape) for _ in range(dist.get_world_size(self.group))]
+        dist.all_gather(gathered, shape, group=self.group)
+        shapes = [tuple(block.tolist()) for block in gathered]
         if len(set(shapes)) > 1:
             raise ValueError(
                 f"blocks (batch, tokens) = {shapes}; expected the same on every process"
             )
 
     def _all_h(self, h: Float[Tensor, "B A n a"]) -> Float[Tensor, "B A M a"]:
-        """h^k of this block and all before it; of heads that share one, once."""
+        """h^k of this block and all before it; sent once where heads share it."""
         heads = h.shape[1]
         h = h[:, :: max(1, heads // int(self.affinity_heads or 1))]
         rows = h.permute(2, 0, 1, 3).flatten(1)
@@ -187,8 +190,8 @@ class ContextParallelAttention(AscenderAttention):
         return repeat_kv(every.permute(1, 2, 0, 3), heads)
 
     def _members(self, call: Call, h_k: Tensor) -> tuple[Int[Tensor, "B #H N m"], Tensor]:
-        """The far keys of every query as positions, and the positions in any flock that other
-        processes have, sorted. Only h of the keys is read."""
+        """(the far keys of every query as positions, the positions in any flock that earlier
+        processes have, sorted). Only h of the keys is read."""
         n, M = call.q.shape[2], h_k.shape[2]
         vis = Visibility.of(n, M, device=h_k.device, causal=True)
         B, d, e = call.k.shape[0], call.k.shape[3], call.v.shape[3]
@@ -203,7 +206,7 @@ class ContextParallelAttention(AscenderAttention):
         return flock.far, members[(members >= 0) & (members < M - n)]
 
     def _from_earlier(self, rows: Shaped[Tensor, "n w"]) -> Shaped[Tensor, "r w"]:
-        """The rows of all earlier processes, in order; the own ones go to all later ones."""
+        """The rows of all earlier processes, in order; sends the own rows to all later ones."""
         n, rank, processes = len(rows), dist.get_rank(self.group), dist.get_world_size(self.group)
         later = [n if r > rank else 0 for r in range(processes)]
         earlier = [n if r < rank else 0 for r in range(processes)]
@@ -213,7 +216,7 @@ class ContextParallelAttention(AscenderAttention):
     def _requested(
         self, rows: Float[Tensor, "n w"], remote: Int[Tensor, "r"]
     ) -> Float[Tensor, "r w"]:
-        """The rows at these positions, which earlier processes have."""
+        """The rows at these positions, from the earlier processes that have them."""
         n, processes = len(rows), dist.get_world_size(self.group)
         receive = torch.bincount(remote // n, minlength=processes)
         send = torch.empty_like(receive)
@@ -226,10 +229,10 @@ class ContextParallelAttention(AscenderAttention):
         return received
 
     def parts(self, call: Call) -> Any:
-        raise Unsupported("return_parts in context parallelism; expected return_parts=False")
+        raise Unsupported("return_parts = True in context parallelism; expected False")
 
     def neighbours_of(self, call: Call) -> Any:
-        raise Unsupported("return_neighbours in context parallelism; expected False")
+        raise Unsupported("return_neighbours = True in context parallelism; expected False")
 
     def contain(self, call: Call, parts: bool) -> Any:
         raise ValueError(

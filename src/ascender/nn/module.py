@@ -214,7 +214,8 @@ class AscenderAttention(Attention, RuleParameters, Source):
         if not self.flock_only:
             raise ValueError(
                 f"neighbours = FarKeys with scope={self.scope!r}, visible_phase="
-                f"{self.visible_phase}; expected index lists: far keys are of flock scope"
+                f"{self.visible_phase}; expected index lists or None: only layers that attend to "
+                "flocks (scope='flock', visible_phase=False) take far keys"
             )
         index, (B, H, N) = given.index, call.q.shape[:3]
         if index.shape[-1]:  # with far = 0 a flock has window and globals only

@@ -29,7 +29,7 @@ def one_token(layer: Any, call: Call) -> Float[Tensor, "B H 1 e"] | None:
     """out = A v of a call of an AscenderAttention with a cache, or None."""
     cache, q = call.cache, call.q
     if not (
-        q.shape[2] == 1 < cache.held == cache.seen
+        q.shape[2] == 1 < cache.held == len(cache)
         and cache.every_key_is_usual
         and call.other is None and call.neighbours is None and call.backend != "dense"
         and not torch.is_grad_enabled()

@@ -186,7 +186,7 @@ def test_wrong_options(options, said):
     [
         ([], {}, "0 texts, all empty; expected some text"),
         ([" ", ""], {}, "2 texts, all empty"),
-        (["a b"], {}, "no tokenizer; expected the model's"),
+        (["a b"], {}, "tokenizer = None; expected the model's"),
         (["abc"], {"tokenizer": bytes_tokenizer(), "length": 8}, "3 tokens; expected at least 16"),
         ([3], {}, "texts has 3; expected strings"),
         (torch.zeros(1, 9, dtype=torch.long), {}, "at least 2 blocks"),

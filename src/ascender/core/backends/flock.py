@@ -1,4 +1,4 @@
-"""Flock scope by index lists: every query meets the |F(i)| keys of its flock, in O(N·|F|) memory.
+"""Flock scope by index lists: a query reads only the |F(i)| keys of its flock, O(N·|F|) memory.
 
 What dense writes as (N, M) matrices is (N, L) here, L the longest list: products with the listed
 keys and sums over them (index_lists.py). The far keys are found by exact top-k in blocks
@@ -28,7 +28,7 @@ from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 from ascender.kernels import gpu
 
-VECTOR = 16  # numbers of the widest vectors
+VECTOR = 16  # float32 numbers in the widest vector register
 
 
 def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
@@ -40,10 +40,14 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
     assert scope is not None
     if not scope.n_global or not bool(scope.is_global.any()):
         return _over_lists(flock)
-    everyone, own = (torch.nonzero(m).flatten() for m in (scope.is_global, ~scope.is_global))
+    dense_rows, list_rows = (
+        torch.nonzero(m).flatten() for m in (scope.is_global, ~scope.is_global)
+    )
     out = flock.v.new_zeros(*flock.q.shape[:3], flock.v.shape[-1])
-    out = out.index_copy(2, everyone, dense(flock.rows(everyone))[0])
-    return out if not len(own) else out.index_copy(2, own, _over_lists(flock.rows(own)))
+    out = out.index_copy(2, dense_rows, dense(flock.rows(dense_rows))[0])
+    if not len(list_rows):
+        return out
+    return out.index_copy(2, list_rows, _over_lists(flock.rows(list_rows)))
 
 
 def _over_lists(flock: Flock) -> Float[Tensor, "B H N e"]:
@@ -100,7 +104,9 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
     h_q, h_k = flock.h_q.float(), flock.h_k.float()
     geometry = [z_q, z_k, h_q, h_k]
     if not on_gpu:
-        geometry = [t.expand(-1, H, -1, -1) for t in (*map(_whole_vectors, (z_q, z_k)), h_q, h_k)]
+        wide = _whole_vectors(z_k)
+        geometry[:2] = wide if z_q is z_k else _whole_vectors(z_q), wide
+        geometry = [t.expand(-1, H, -1, -1) for t in geometry]
     numbers = [by_head(r, name, H, z_k) for name in (*NUMBERS, "omega_aff")]
     sizes = r.sizes()
     bias = flock.affinity_by_distance
@@ -119,8 +125,8 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
 
 
 def _serves_token(flock: Flock) -> bool:
-    """Whether a call is one new token, the last of keys that it all sees, with one list for all
-    heads and without gradients: what decoding mostly is."""
+    """Whether a call is one new token that is the last key and sees all keys, with one list for all
+    heads and no gradients: the common case of decoding."""
     vis, r, scope = flock.vis, flock.rules, flock.scope
     assert scope is not None
     if not (vis.N == 1 < vis.M and vis.causal and vis.mask is None and vis.window is None):
@@ -143,7 +149,7 @@ def _is_last(vis: Visibility) -> bool:
 
 
 def _token(flock: Flock) -> Float[Tensor, "B H 1 e"]:
-    """That one row in C (kernels/list_token.c): M·d_a numbers are read, and |F| rows."""
+    """One new token in C (kernels/list_token.c): reads M·d_a numbers, and k and v of |F| keys."""
     from ascender.kernels.list_operators import one_list_token
 
     r, H, scope = flock.rules, flock.q.shape[1], flock.scope
@@ -161,12 +167,13 @@ def _token(flock: Flock) -> Float[Tensor, "B H 1 e"]:
 
 
 def _whole_vectors(z: Float[Tensor, "B Z n z"]) -> Float[Tensor, "B Z n z16"]:
-    """Zeros up to a multiple of VECTOR columns: distances stay, and the kernel is much faster."""
-    return F.pad(z, (0, -z.shape[-1] % VECTOR))
+    """z padded with 0 to a multiple of VECTOR columns: the same distances, and a faster kernel."""
+    missing = -z.shape[-1] % VECTOR
+    return F.pad(z, (0, missing)) if missing else z
 
 
 class FlockLists(Backend):
-    """Flock scope: index lists instead of masks."""
+    """Flock scope by index lists instead of masks."""
 
     name = "flock"
     provides = ("columns", "matrix", "rows", "weights")

@@ -84,7 +84,16 @@ class Lists:
         return _Bag.apply(p, self._rows(y), self).view(*self.shape[:3], -1)
 
 
+def _triton(t: Tensor) -> bool:
+    """Whether the kernels of kernels/gpu/list_sums.py compute the sums."""
+    return gpu.on_gpu(t) and gpu.has_triton() and t.dtype != torch.float64
+
+
 def _dot(x: Tensor, y: Tensor, lists: Lists) -> Tensor:
+    if _triton(x):
+        from ascender.kernels.gpu import list_sums
+
+        return list_sums.dot(x, y, lists.flat)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # CSR support is called beta; this is all we use of it
         pattern = torch.sparse_csr_tensor(
@@ -98,11 +107,19 @@ def _dot(x: Tensor, y: Tensor, lists: Lists) -> Tensor:
 
 
 def _bag(p: Tensor | None, y: Tensor, lists: Lists) -> Tensor:
+    if _triton(y):
+        from ascender.kernels.gpu import list_sums
+
+        return list_sums.bag(p, y, lists.flat)
     return F.embedding_bag(lists.flat, y, mode="sum", per_sample_weights=p)
 
 
 def _bag_transposed(p: Tensor | None, x: Tensor, lists: Lists) -> Tensor:
     order, row, first = lists.transposed
+    if _triton(x):
+        from ascender.kernels.gpu import list_sums
+
+        return list_sums.bag_transposed(p, x, order, row, first)
     weights = None if p is None else p.reshape(-1)[order]
     return F.embedding_bag(row, x, first, mode="sum", per_sample_weights=weights)
 

@@ -54,9 +54,8 @@ class Mask:
     ) -> None:
         self.near, self.real = near.to(dtype), real.to(dtype)
         self.hide, self.missing = _forbid(near, dtype), _forbid(real, dtype)
-        self.whole = real.new_zeros(real.shape[:-1], device="cpu")  # not known to the host
-        if not gpu.on_gpu(real):
-            self.whole = real.all(-1)
+        # On a GPU the host does not know.
+        self.whole = None if gpu.on_gpu(real) else real.all(-1).cpu()
         self.count: Float[Tensor, "#B #H C L 1"] = (self.real @ self.near.mT).unsqueeze(-1)
 
     def at(self, t: Tensor, piece: Piece) -> Tensor:
@@ -64,17 +63,21 @@ class Mask:
         b, h, c = piece
         return t[b if t.shape[0] > 1 else 0, h if t.shape[1] > 1 else 0, c]
 
+    def complete(self, piece: Piece) -> bool:
+        """Whether all keys of a piece are real."""
+        return self.whole is not None and bool(self.at(self.whole, piece).all())
+
     def add(self, s: Tensor, piece: Piece) -> Tensor:
         """s, −inf where a row does not see; in place."""
         s.add_(self.hide)
-        if not self.at(self.whole, piece).all():
+        if not self.complete(piece):
             s.add_(self.at(self.missing, piece).unsqueeze(-2))
         return s
 
     def visible_and_count(self, piece: Piece) -> tuple[Tensor, Tensor]:
         """(0/1 matrix, |V(i)| or 1) of a piece."""
         n = self.at(self.count, piece).clamp_min(1)
-        if self.at(self.whole, piece).all():
+        if self.complete(piece):
             return self.near, n
         return self.near * self.at(self.real, piece).unsqueeze(-2), n
 

@@ -190,7 +190,7 @@ class Blocks(Layout):
             if self.vis.causal:
                 nb.prefer_recent(scores, self._age(some, scores.dtype), bounded)
             scores.add_(strangers)
-            if not mask.whole[:, :, some].all():
+            if mask.whole is None or not mask.whole[:, :, some].all():
                 scores.add_(mask.missing[:, :, some, None])
             index = nb.best(scores, sizes)
             here = j[some].view(1, 1, -1, 1, S).expand(*index.shape[:-1], -1)

@@ -1,4 +1,4 @@
-"""distil_index: a frozen model teaches an index which keys its attention looks at.
+"""distil_index: train an index to find the keys that a frozen model's attention uses.
 
     ascender.retrofit(model, scope="flock", far=32, window=8, n_global=1)
     report = ascender.distil_index(model, texts, tokenizer=tokenizer)
@@ -32,16 +32,16 @@ from ascender.hf.retrofit.index_start import start_from_tokens
 from ascender.hf.retrofit.install import check_model, record, swarms
 from ascender.hf.retrofit.rule_adapter import RuleAdapter
 
-LENGTH, HELD_OUT = 512, 8  # tokens of a block at most, blocks that are not trained on
-ROWS = 4  # tokens that an index starts from, for every one of the model's width
+LENGTH, HELD_OUT = 512, 8  # at most: tokens of a block, blocks that are not trained on
+ROWS = 4  # an index starts from ROWS · width tokens
 Progress = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
 class LayerRecall:
-    """Shares of the attention mass (mean over heads) inside F(i), on held-out text, over the rows
-    that see more than their flock: chosen by the index as it starts, as it was trained, and by the
-    true weights."""
+    """Share of the attention mass (mean over heads) inside F(i), on held-out text, over the rows
+    that see more than their flock. `start`: far keys chosen by the index before training,
+    `trained`: after it, `oracle`: by the true attention weights (an upper bound)."""
 
     layer: int
     start: float
@@ -51,7 +51,7 @@ class LayerRecall:
 
 @dataclass(frozen=True)
 class IndexReport:
-    """What distil_index did."""
+    """The settings of distil_index, the loss of every step, and the recall of every layer."""
 
     far: int | Sequence[int]
     window: int
@@ -64,7 +64,7 @@ class IndexReport:
     layers: list[LayerRecall] = field(default_factory=list)
 
     def record(self) -> dict[str, Any]:
-        """In what JSON can say."""
+        """As a dict for JSON."""
         return asdict(self)
 
 
@@ -78,10 +78,11 @@ def distil_index(
     texts       texts, with their tokenizer; or token ids (blocks, length)
     length      tokens of a block: the length at which the model will be used; None: 512, or the
                 model's longest
-    rate        learning rate of P_q and P_k; `bias_rate`: of the bias by distance
+    rate        learning rate of P_q and P_k
+    bias_rate   learning rate of the bias by distance
     progress    called with (step, steps, loss) after every step
 
-    The index starts from the model's own W_Q and W_K, whatever it was before.
+    The index starts from the model's own W_Q and W_K; an earlier training of it is lost.
     """
     indexed = indexed_layers(model)
     for name, value in {"steps": steps, "batch": batch}.items():
@@ -131,7 +132,7 @@ def indexed_layers(model: nn.Module) -> list[RuleAdapter]:
 
 
 def text_blocks(texts: Any, tokenizer: Any, length: int) -> Tensor:
-    """Texts one after the other, cut into blocks of `length` tokens (the rest is left out)."""
+    """Texts joined and cut into blocks of `length` tokens; a shorter rest is left out."""
     check_int("length", length, 2)
     if isinstance(texts, Tensor):
         if texts.ndim != 2 or texts.is_floating_point() or len(texts) < 2:
@@ -147,7 +148,9 @@ def text_blocks(texts: Any, tokenizer: Any, length: int) -> Tensor:
     if not any(text.strip() for text in listed):
         raise ValueError(f"{len(listed)} texts, all empty; expected some text")
     if tokenizer is None:
-        raise ValueError("no tokenizer; expected the model's, or token ids (blocks, length)")
+        raise ValueError(
+            "tokenizer = None; expected the model's tokenizer, or token ids (blocks, length)"
+        )
     ids = [i for text in listed for i in tokenizer(text).input_ids]
     if len(ids) < 2 * length:
         raise ValueError(
@@ -173,19 +176,19 @@ def dense_phase(model: nn.Module) -> Iterator[None]:
 
 
 def _run(model: nn.Module, ids: Tensor) -> None:
-    """A pass without the head."""
+    """A pass of the model without its language model head."""
     base: Any = getattr(model, "base_model", model)
     base(input_ids=ids, use_cache=False)
 
 
 @torch.no_grad()
 def _start(model: nn.Module, ids: Tensor) -> None:
-    """P_q and P_k of every layer from the tokens that it is given."""
-    given: dict[nn.Module, Tensor] = {}
+    """Set P_q and P_k of every layer from the tokens that reach it."""
+    inputs: dict[nn.Module, Tensor] = {}
 
     def keep(module: nn.Module, args: Any, kwargs: Any) -> None:
         names = {**dict(zip(module.swarm.names, args, strict=False)), **kwargs}  # type: ignore[union-attr,arg-type]
-        given[module] = names[module.swarm.names[0]].detach()  # type: ignore[union-attr,index]
+        inputs[module] = names[module.swarm.names[0]].detach()  # type: ignore[union-attr,index]
 
     modules = [m for m in model.modules() if _is_indexed(m)]
     handles = [m.register_forward_pre_hook(keep, with_kwargs=True) for m in modules]
@@ -194,7 +197,7 @@ def _start(model: nn.Module, ids: Tensor) -> None:
     finally:
         for handle in handles:
             handle.remove()
-    for module, x in given.items():
+    for module, x in inputs.items():
         flat = x.flatten(0, 1)
         step = max(1, len(flat) // (ROWS * flat.shape[1]))
         start_from_tokens(module.swarm, module, flat[::step][None])  # type: ignore[arg-type]

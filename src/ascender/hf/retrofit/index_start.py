@@ -5,8 +5,8 @@
     P_q = L⁻ᵀ U √σ d_a^¼              P_k = L⁻ᵀ V √σ d_a^¼
 
 So h^q_i·h^k_j/√d_a is the best approximation of rank d_a of that score on tokens like x̂. W_Q and
-W_K are fitted to what the attention module makes of tokens, which is exact where it is linear and
-works for every family.
+W_K are fitted to the module's queries and keys of these tokens by least squares: exact where they
+are linear maps, and the same code for every family.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ascender.core.combine import repeat_kv
 from ascender.hf.retrofit.probe import bare_projections
 from ascender.hf.retrofit.rule_adapter import RuleAdapter, unit_rms
 
-RIDGE = 1e-4  # of the mean square, added where tokens span less than all directions
-SPARE = 8  # further directions that make the randomised decomposition accurate
+RIDGE = 1e-4  # share of the mean square added to the diagonal: tokens may not span all directions
+SPARE = 8  # additional directions, for the accuracy of the randomised decomposition
 
 
 def start_from_random_tokens(swarm: RuleAdapter, module: nn.Module) -> None:
-    """Before there is any text."""
+    """P_q and P_k from random tokens, while there is no text yet."""
     weight = next(module.parameters())
     dim = swarm.P.in_features
     x = torch.randn(1, 2 * dim, dim, generator=torch.Generator().manual_seed(0))
@@ -33,18 +33,18 @@ def start_from_random_tokens(swarm: RuleAdapter, module: nn.Module) -> None:
 
 @torch.no_grad()
 def start_from_tokens(swarm: RuleAdapter, module: nn.Module, x: Float[Tensor, "1 T dim"]) -> None:
-    """From tokens that the attention module was given."""
+    """P_q and P_k from tokens x that the attention module was given; the bias by distance is 0."""
     assert swarm.P_k is not None
     assert swarm.affinity_heads is not None
-    fitted = module.__dict__["_modules"].pop("swarm", None)  # the module as it was
+    adapter = module.__dict__["_modules"].pop("swarm", None)  # probe the original module
     try:
-        projections = bare_projections(module, x, swarm.turn_width)
+        original = bare_projections(module, x, swarm.turn_width)
     finally:
-        if fitted is not None:
-            module.swarm = fitted
-    q = projections.q[0].double()
-    k = repeat_kv(projections.k, q.shape[0])[0].double()
-    scale = projections.q.shape[-1] ** -0.5 if projections.scaling is None else projections.scaling
+        if adapter is not None:
+            module.swarm = adapter
+    q = original.q[0].double()
+    k = repeat_kv(original.k, q.shape[0])[0].double()
+    scale = original.q.shape[-1] ** -0.5 if original.scaling is None else original.scaling
     tokens = unit_rms(x[0].double())
     groups = zip(q.chunk(swarm.affinity_heads), k.chunk(swarm.affinity_heads), strict=True)
     maps = [leading_directions(tokens, a, b, scale, swarm.d_a) for a, b in groups]

@@ -4,9 +4,9 @@
     F   = globals, the m largest g_j, window, itself
     out = softmax(q·k_F/√d) v_F
 
-What core/backends/flock.py computes, without its setup: for a token that costs more than the
-attention itself. One list for all heads, or one a head. K and V are read at |F| keys only. `index`
-is a RuleAdapter: far, window, n_global and distance_bias are read.
+The same result as core/backends/flock.py, without its setup, which for one token costs more than
+the attention itself. One list for all heads, or one per head. K and V are read at |F| keys only.
+`index` is a RuleAdapter: far, window, n_global and distance_bias are read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def far_keys(
     index: Any, h_q: Float[Tensor, "B A 1 a"], h_k: Float[Tensor, "B A M a"], first: int,
     last: int, mask: Bool[Tensor, "B #H 1 M"] | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The keys of highest affinity among first … last − 1, (B, A, m), and which of them count."""
+    """The keys of highest affinity among first … last − 1, (B, A, m), and which of them are
+    real (False: masked)."""
     M = h_k.shape[2]
     m = min(max(by_head("far", index.far)), last - first)
     keys = h_k[:, :, first:last].float()
@@ -48,7 +49,7 @@ def attend_one(
     v: Float[Tensor, "B G M e"], h_q: Float[Tensor, "B A 1 a"], h_k: Float[Tensor, "B A M a"],
     mask: Bool[Tensor, "B #H 1 M"] | None,
 ) -> Float[Tensor, "B H 1 e"]:  # fmt: skip
-    """The newest token against everything; `mask`: which keys it may attend to."""
+    """Attention of the newest token; `mask`: which keys it may attend to."""
     B, H, G, M = q.shape[0], q.shape[1], k.shape[1], k.shape[2]
     grouped = G != H
     first = min(index.n_global, M)

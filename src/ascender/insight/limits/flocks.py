@@ -1,8 +1,8 @@
-"""How large a flock is beside what a row can tell apart.
+"""The size of flocks, compared with the number of keys that a row should select.
 
     |F(i)| < 0.06 |V(i)|        N < 0.06 L of arXiv 2508.17821 with N = |F|, L = |V|
 
-In flock scope a row selects |F(i)| of its |V(i)| visible keys before it has a single weight. All
+In flock scope a row selects |F(i)| of its |V(i)| visible keys before there are any weights. All
 other quantities of a row (entropy, support, critical N, separable share …) range over the flock:
 their L is |F|.
 """
@@ -47,7 +47,7 @@ class FlockSize:
 
     @property
     def whole(self) -> bool:
-        """Whether it is everything visible: on a longer text it would be larger."""
+        """Whether it is all of V: then its size still grows with the text."""
         return self.keys >= self.visible
 
 
@@ -61,7 +61,7 @@ def enough_keys(keys: float) -> int:
 
 
 def flock_warnings(flocks: Iterable[FlockSize], length: int) -> list[str]:
-    """A line where layers have flocks of 0.06 |V| keys or more at a length."""
+    """One line if any layer has flocks of 0.06 |V| keys or more at a length, else none."""
     here = [row for row in flocks if row.length == length]
     wide = [row for row in here if not row.within]
     if not wide:
@@ -69,5 +69,5 @@ def flock_warnings(flocks: Iterable[FlockSize], length: int) -> list[str]:
     worst = max(wide, key=lambda row: row.share)
     return [
         f"L = {length}: flocks of {len(wide)} of {len(here)} layers hold N = |F| ≥ {GUIDE} |V| "
-        f"keys; most of all layer {worst.layer} with {worst.share:.2f} |V|"
+        f"keys; the largest is {worst.share:.2f} |V|, in layer {worst.layer}"
     ]

@@ -13,7 +13,7 @@ TEXTS: dict[str, Pair] = {
     "title.none": ("None.", "없음."),
     "title.compare": ("Side by side", "나란히 비교"),
     "title.lengths": ("By length, with the model's own normaliser", "길이별, 모델 자신의 정규화"),
-    "title.flock": ("Flocks beside the advice N < 0.06 L", "무리의 크기와 지침 N < 0.06 L"),
+    "title.flock": ("Flock size and the advice N < 0.06 L", "무리의 크기와 지침 N < 0.06 L"),
     "title.normalizers": ("All normalisers on the same scores", "같은 점수에 적용한 정규화 방법들"),
     "title.selection": ("Selected and unselected keys", "선택된 키와 선택되지 않은 키"),
     "title.temperature": ("Sensitivity by temperature", "온도별 민감도"),
@@ -64,10 +64,10 @@ TEXTS: dict[str, Pair] = {
         "보는 키의 수. 각 시퀀스에서 가장 많은 키를 보는 행만 측정한다.",
     ),
     "definition.flock": (
-        "In flock scope a row attends to |F| of its |V| visible keys, and L = |F| in everything "
-        "else. The advice N < 0.06 L compares N = |F| with L = |V|.",
-        "무리 범위(flock)에서 한 행은 보이는 키 |V|개 중 |F|개에만 주목하고, 다른 모든 값에서 "
-        "L = |F|이다. 지침 N < 0.06 L은 N = |F|를 L = |V|와 비교한다.",
+        "In flock scope a row attends to |F| of its |V| visible keys. The advice N < 0.06 L is "
+        "applied to N = |F| and L = |V|; in all other quantities L = |F|.",
+        "무리 범위(flock scope)에서 한 행은 보이는 키 |V|개 중 |F|개에만 주목한다. 지침 "
+        "N < 0.06 L은 N = |F|, L = |V|로 적용하고, 나머지 값에서는 모두 L = |F|이다.",
     ),
     "definition.envelope": (
         "Envelope: (1/L)e^{−2Δ} … (1/L)e^{+2Δ}, Δ = ‖q‖·max‖k‖/√d + half the range of every other "
@@ -98,20 +98,20 @@ TEXTS: dict[str, Pair] = {
         "Result: at {length} tokens, a row of {name} attends to a flock of {keys} of {visible} "
         "visible keys (|F|/|V| = {held}, under {guide} in {within} of {layers} layers); a head "
         "spreads over {share} of its keys on average (exp(H)/L, L = |F|)",
-        "결과: 토큰 {length}개에서 {name}의 행은 보이는 키 {visible}개 중 {keys}개의 무리에만 "
+        "결과: 토큰 {length}개에서 {name}의 행은 보이는 키 {visible}개 중 무리에 든 {keys}개에만 "
         "주목한다(|F|/|V| = {held}, {layers}개 층 중 {within}개에서 {guide} 미만). 헤드는 "
         "평균적으로 키의 {share}에 퍼져 있다(exp(H)/L, L = |F|)",
     ),
     "advice.flock_within": (
         "Next: nothing to do. Every flock holds fewer than {guide} of the visible keys, as the "
         "guideline asks.",
-        "다음: 할 일 없음. 모든 무리가 지침대로 보이는 키의 {guide}보다 적게 담고 있다.",
+        "다음: 할 일 없음. 모든 무리의 크기가 지침대로 보이는 키의 {guide} 미만이다.",
     ),
     "advice.flock_wide": (
         "Next: nothing to do for texts of {enough} visible keys or more, where the same flocks are "
-        "under {guide} of them. For shorter texts, a smaller flock (far, window) would be.",
-        "다음: 보이는 키가 {enough}개 이상인 글에서는 같은 무리가 그 {guide} 미만이므로 할 일이 "
-        "없다. 더 짧은 글에서는 무리(far, window)를 줄이면 그렇게 된다.",
+        "under {guide} of them. For shorter texts, make the flocks smaller (far, window).",
+        "다음: 보이는 키가 {enough}개 이상인 글에서는 같은 크기의 무리가 그 {guide} 미만이므로 "
+        "할 일이 없다. 더 짧은 글에서는 무리(far, window)를 줄일 것.",
     ),
     "advice.fine": (
         "Next: nothing to do. Most heads use fewer than {guide} of their keys, as the guideline "
@@ -138,10 +138,10 @@ TEXTS: dict[str, Pair] = {
         "--normalizers 없이 다시 실행하면 비교할 수 있다.",
     ),
     "advice.flock_whole": (
-        "Next: lower far or window, or measure longer texts: there are flocks that still hold "
-        "every visible key, and the guideline is {guide} of them.",
-        "다음: far나 window를 줄이거나 더 긴 글로 측정할 것. 아직 보이는 키를 모두 담은 무리가 "
-        "있고, 지침은 그 {guide}이다.",
+        "Next: lower far or window, or measure longer texts: some flocks still hold every visible "
+        "key, and the guideline is {guide} of them.",
+        "다음: far나 window를 줄이거나 더 긴 글로 측정할 것. 보이는 키를 모두 담은 무리가 아직 "
+        "있다(지침은 보이는 키의 {guide}).",
     ),
     "advice.cool": (
         "Next: raise the temperature of {n} heads to {coolest} or more (first: layer {layer} head "

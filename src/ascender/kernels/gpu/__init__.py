@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from torch import Tensor
 
 LONGEST = 256  # index list that fits into the registers of a program
+MOST = 64  # keys of a query that the search for the best of them may return
 
 
 def on_gpu(t: Tensor) -> bool:

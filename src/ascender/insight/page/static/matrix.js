@@ -2,7 +2,7 @@
 const thumbs = new Map(), SMALL = 40;
 
 function small(model, l, h) {
-  const key = `${model.at}/${l}/${h}/${S.order}`, order = orderOf(model), at = order ? inverse(order) : null;
+  const key = `${model.at}/${l}/${h}/${S.order}/${S.scope}`, order = orderOf(model), at = order ? inverse(order) : null;
   if (thumbs.has(key)) return thumbs.get(key);
   const made = headOf(model, l, h), N = model.N, T = Math.min(N, SMALL), found = { T, top: made.top };
   for (const name of ALL) {
@@ -55,6 +55,11 @@ function bar(pen, x, y, w, from, to, sign, root) {
   pen.text((sign ? "" : "≥ ") + short(to), x + w, y + 20, { size: 10, fill: ink.soft, align: "right" });
 }
 
+// Over dense attention: keys that the flock leaves out.
+function veiled(key, V, F, N) {
+  return picture(`${key}/veil`, () => V.map((v, e) => (v && !F[e] ? 1 : 0)), null, N, "veil");
+}
+
 // One matrix with its labels; returns its height. hits get where its cells are.
 function matrix(pen, model, made, values, o) {
   const { x, y, size, name, scale, sign, root, hits, V = made.V } = o, N = model.N;
@@ -62,7 +67,8 @@ function matrix(pen, model, made, values, o) {
   pen.text(name, px, y + 12, { size: 12, weight: 600 });
   const order = orderOf(model), place = order ? inverse(order) : null, at = (i) => (place ? place[i] : i), of = (x) => (order ? order[x] : x);
   const turned = (a) => (order ? reordered(a, order, N) : a);
-  pen.image(() => picture(`${model.at}/${S.layer}/${S.head}/${o.key}/${S.order}`, () => turned(values()), turned(V), N, scale, sign, root), px, py, s, s);
+  pen.image(() => picture(`${model.at}/${S.layer}/${S.head}/${o.key}/${S.order}/${S.scope}`, () => turned(values()), turned(V), N, scale, sign, root), px, py, s, s);
+  if (made.flock) pen.image(() => veiled(`${model.at}/${S.layer}/${S.head}/${S.order}`, turned(made.V), turned(made.flock), N), px, py, s, s);
   pen.rect(px, py, s, s, { stroke: ink.line });
   const step = named ? 1 : Math.max(1, Math.ceil(N / 6 / 8) * 8);
   if (model.groups)
@@ -100,6 +106,10 @@ function shape(model, room, n, least = 230) {
   return named ? { cols, each, named, left: edge, under: Math.min(edge, 70), size } : { cols, each, named, left: 26, under: 18, size: Math.min(each - 28, 560) };
 }
 
+function scopes(box) {
+  if (D.models.some(hasDense)) choose(box, "attends_to", [["flock", W.to_flock], ["dense", W.to_visible]], "scope", idle);
+}
+
 const MatrixView = {
   id: "matrix",
   controls(box) {
@@ -110,6 +120,7 @@ const MatrixView = {
     choose(box, "scale_of", [["head", W.this_head], ["all", W.all_heads]], "scale");
     choose(box, "colours", [["root", W.root], ["linear", W.linear]], "curve");
     choose(box, "rows_are", [["as", W.as_they_are], ["centred", W.centred]], "rows");
+    scopes(box);
     if (D.models.some((m) => m.groups)) choose(box, "order", [["as", W.as_they_come], ["group", W.by_group]], "order", idle);
     choose(box, "thumbs_show", present.map((t) => [t, W[t]]), "grid");
   },
@@ -149,7 +160,7 @@ const MatrixView = {
     y += 6;
     for (let l = 0; l < L; l++)
       for (let h = 0; h < model.layers[l].heads.length; h++) {
-        const x = 30 + h * (t + 4), top = y + l * (t + 4), key = `${model.at}/${l}/${h}/${S.order}`, here = thumbs.get(key);
+        const x = 30 + h * (t + 4), top = y + l * (t + 4), key = `${model.at}/${l}/${h}/${S.order}/${S.scope}`, here = thumbs.get(key);
         if (!h) pen.text(String(l), 22, top + t / 2 + 4, { size: 10, align: "right", fill: ink.soft });
         if (here) pen.image(() => picture(`${key}/small/${name}`, () => here[name], here.V, here.T, sign ? scale : here.most, sign, root), x, top, t, t);
         else pen.rect(x, top, t, t, { fill: ink.line, alpha: 0.4 });

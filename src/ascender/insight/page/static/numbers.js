@@ -143,17 +143,22 @@ function high(a, V) {
 
 const cache = new Map(), KEEP = 10;
 
-// Everything of one head: seven matrices, who sees whom, and what is known of its rows.
-function headOf(model, l, h) {
-  const key = `${model.at}/${l}/${h}`;
+// Heads of flock scope are also there as they would attend to everything visible.
+const hasDense = (model) => model.layers.some((l) => l.heads.some((h) => h.dense));
+
+// Everything of one head: seven matrices, who sees whom, and what is known of its rows. Of dense
+// attention beside a flock: `flock`, the keys that the flock holds.
+function headOf(model, l, h, scope = S.scope) {
+  const own = model.layers[l].heads[h], dense = scope === "dense" && own.dense;
+  const key = `${model.at}/${l}/${h}/${dense ? "dense" : "own"}`;
   if (cache.has(key)) {
     const known = cache.get(key);
     cache.delete(key);
     cache.set(key, known);
     return known;
   }
-  const N = model.N, head = model.layers[l].heads[h], V = visibility(head.mask, N);
-  const made = { N, V, head };
+  const N = model.N, head = dense || own, V = visibility(head.mask, N);
+  const made = { N, V, head, missed: vector(own.missed), flock: dense ? visibility(own.mask, N) : null };
   for (const name of TERMS) made[name] = term(head[name], name, head, V, N);
   made.total = new Float32Array(N * N);
   for (let e = 0; e < N * N; e++) made.total[e] = sumAt(made, e) / head.tau;
@@ -200,7 +205,7 @@ function mutedWeights(model, l, h, rule, alone) {
 }
 
 function withoutRule(model, l, h, rule, alone) {
-  const made = headOf(model, l, h), N = model.N;
+  const made = headOf(model, l, h, "flock"), N = model.N;
   if (!alone) {
     const place = model.mutes[rule]?.[l]?.[h]?.weights;
     return place === undefined ? null : blob(place).a;

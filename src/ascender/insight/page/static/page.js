@@ -2,7 +2,7 @@
 const VIEWS = [MatrixView, RowView, FlockView, WhatIfView];
 const $ = (id) => document.getElementById(id);
 const S = {
-  view: 0, layer: 0, head: 0, row: 0, col: null, pinned: false, terms: new Set(), grid: "weights", scale: "head", curve: "root", rows: "as", order: "as",
+  view: 0, layer: 0, head: 0, row: 0, col: null, pinned: false, terms: new Set(), grid: "weights", scale: "head", curve: "root", rows: "as", order: "as", scope: "flock",
   top: "16", links: "one", flock: new Set(["arrows", "centres", "halo", "names"]), mute: "align", where: "everywhere", t: 0, playing: false, hover: null,
 };
 const panes = [];

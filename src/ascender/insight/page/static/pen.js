@@ -36,11 +36,14 @@ function picture(key, values, V, N, scale, sign, root) {
   return kept;
 }
 
+const VEIL = 0x70808080; // half-transparent grey, as bytes of a pixel
+
 function painted(a, V, N, scale, sign, root) {
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = N;
   const ctx = canvas.getContext("2d"), image = ctx.createImageData(N, N), out = new Uint32Array(image.data.buffer);
-  for (let e = 0; e < N * N; e++) out[e] = V && !V[e] ? ink.none : colour(a[e], scale, sign, root);
+  const veil = scale === "veil"; // grey where a is 1, else nothing
+  for (let e = 0; e < N * N; e++) out[e] = veil ? (a[e] ? VEIL : 0) : V && !V[e] ? ink.none : colour(a[e], scale, sign, root);
   ctx.putImageData(image, 0, 0);
   return canvas;
 }

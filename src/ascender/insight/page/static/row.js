@@ -7,6 +7,7 @@ function rowFacts(made, i) {
     if (made.weights[e] > 0) entropy -= made.weights[e] * Math.log(made.weights[e]);
   }
   const facts = [["visible", seen], ["entropy", entropy.toFixed(3)], ...(tempered() ? [["temperature", written("tau", made.head.tau)]] : [])];
+  if (made.missed) facts.push(["missed", made.missed[i].toFixed(4)]);
   if (!made.near) return facts;
   let count = 0;
   for (let x = 0; x < made.near.m; x++) count += made.near.a[i * made.near.m + x] !== NONE;
@@ -25,6 +26,7 @@ const RowView = {
   controls(box) {
     choose(box, "keys_shown", [["8", "8"], ["16", "16"], ["32", "32"], ["9999", W.every]], "top");
     choose(box, "bars_show", [["as", W.as_they_are], ["centred", W.centred]], "rows");
+    scopes(box);
   },
   draw(pen, model, room) {
     const i = Math.min(S.row, model.N - 1), made = headOf(model, S.layer, S.head), N = model.N, hits = [];
@@ -37,6 +39,7 @@ const RowView = {
     const legend = present.map((t) => ({ text: W[t], dot: RULE[t] }));
     legend.push({ text: W.sum, dot: ink.text });
     if (made.near) legend.push({ text: "◆ " + W.is_near, fill: ink.accent });
+    if (made.flock) legend.push({ text: "○ " + W.outside_flock, fill: ink.soft });
     y += flow(pen, legend, 0, y + 6, room) + 10;
     const shift = {};
     for (const t of present) {
@@ -64,7 +67,8 @@ const RowView = {
       if (g) pen.rect(look ? 22 : 0, top + 2, 5, 18, { fill: g.colour });
       pen.text(fit(`${label(model.tokens[j])}`, left - 46 - from, 12), left - 30, mid, { align: "right", weight: j === i ? 700 : 400 });
       if (model.tokens[j] !== String(j)) pen.text(String(j), left - 24, mid, { size: 9, fill: ink.soft });
-      if (isNear(made, i, j)) pen.text("◆", left - 8, mid - 1, { size: 9, align: "center", fill: ink.accent });
+      if (made.flock && !made.flock[i * N + j]) pen.text("○", left - 8, mid - 1, { size: 9, align: "center", fill: ink.soft });
+      else if (isNear(made, i, j)) pen.text("◆", left - 8, mid - 1, { size: 9, align: "center", fill: ink.accent });
       let plus = 0, minus = 0;
       present.forEach((t, x) => {
         const v = parts[line][x], a = v >= 0 ? plus : minus;

@@ -90,7 +90,7 @@ const WhatIfView = {
       return { height: y + more.height, hits };
     }
     y = drawTokens(pen, model, room, y, hits);
-    const made = headOf(model, S.layer, S.head), N = model.N;
+    const made = headOf(model, S.layer, S.head, "flock"), N = model.N;
     let alone = S.where === "alone", after = mutedWeights(model, S.layer, S.head, S.mute, alone), note = alone ? W.alone_note : W.everywhere_note;
     if (!after && !alone) { after = mutedWeights(model, S.layer, S.head, S.mute, true); note = W.too_many_note; }
     if (after) {
