@@ -12,7 +12,15 @@ from ascender.core.checks import build_flock
 from support.cases import KINDS, NATIVE, case
 from support.laws import gap, run
 from support.shapes import shapes
-from support.worked_cases import NAMES, PARTS, VECTORS, check_oracle, load, oracle_of
+from support.worked_cases import (
+    NAMES,
+    PARTS,
+    VECTORS,
+    check_oracle,
+    in_the_repository,
+    load,
+    oracle_of,
+)
 
 TOLERANCE = 1e-10
 
@@ -51,6 +59,7 @@ SERVED = {
 }
 
 
+@in_the_repository
 def test_all_vectors_are_here():
     assert len(VECTORS) == len(NAMES) == 22
     assert len(FLOCK) == 7

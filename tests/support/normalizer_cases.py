@@ -30,11 +30,11 @@ SPARSE = ("topk", "sparsemax", "entmax15")
 def make(name):
     """One of each, with options that matter at the sizes of the laws."""
     options = {"softmax": {"temperature": 0.7}, "length": {"reference": 6}, "topk": {"size": 3}}
-    made = normalizer(name, heads=H, **options.get(name, {}))
+    norm = normalizer(name, heads=H, **options.get(name, {}))
     if name == "ssmax":
         with torch.no_grad():
-            made.log_s.copy_(torch.tensor([0.4, 0.9, 1.6]).log())
-    return made
+            norm.log_s.copy_(torch.tensor([0.4, 0.9, 1.6]).log())
+    return norm
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,15 @@ ROWS = ("dense", "decode")
 
 def everywhere(*kinds, among=tuple(BACKENDS)):
     """normaliser × kind × backend, over the backends that have both."""
-    found = [
+    combinations = [
         (name, kind, backend)
         for name in NORMALIZERS
         for kind in kinds
         for backend in ("dense", *serving(kind))
         if backend in able(NORMALIZERS[name]) and backend in among
     ]
-    return pytest.mark.parametrize(("name", "kind", "backend"), found, ids=map("-".join, found))
+    ids = map("-".join, combinations)
+    return pytest.mark.parametrize(("name", "kind", "backend"), combinations, ids=ids)
 
 
 class Blind(Normalizer):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from ascender import asc_attention
@@ -11,6 +12,8 @@ from ascender.core.combine import LowRank
 from support.laws import gap, visible
 from support.oracles import asc_oracle
 
+SDIST = not (Path(__file__).parents[2] / "results").is_dir()  # it has no arrays
+in_the_repository = pytest.mark.skipif(SDIST, reason="the sdist leaves the worked cases out")
 VECTORS = sorted((Path(__file__).parent / "vectors").glob("*.npz"))
 NAMES = [
     "base_neighbours", "causal", "cross", "decode", "flock", "flock_causal", "flock_cross",
@@ -23,6 +26,8 @@ PARTS = ("base", "align", "sep", "coh", "aff", "other", "total", "weights")
 
 def load(name):
     """One vector file: the arrays, and the arguments of asc_oracle that they and `meta` spell."""
+    if SDIST:
+        pytest.skip("the sdist leaves the worked cases out")
     with np.load(Path(__file__).parent / "vectors" / f"{name}.npz") as file:
         data = {key: file[key] for key in file.files}
     meta = data["meta"] = json.loads(str(data["meta"]))

@@ -1,6 +1,7 @@
 /* The backward of attention over index lists: a row is computed again (lists.c), then its gradients.
 
    One task is one key head with the query heads that share it. Names as in lists.c. */
+
 /* dy_key[t] += the sum of f[m][t] x[m], and own[t] y_key[t] where own is given */
 INLINE void scatter_keys(const ListRow *r, int M, const float *const *f, const float *const *x,
                     const float *own, const float *y, long stride, float *dy, long dstride, int w) {
@@ -20,7 +21,7 @@ INLINE void scatter_keys(const ListRow *r, int M, const float *const *f, const f
     }
   }
 }
-/* its backward: dx from f G, the gradient of x~ */
+/* dx from f G, the gradient of x~ */
 static void standard_back(int on, const float *xs, float is, float f, const float *G, int n, float *dx) {
   float mean = 0, along = 0;
   if (on) {
