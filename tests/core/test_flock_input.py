@@ -1,13 +1,12 @@
 """Bad input in flock scope: an error that names the argument, its value and what was expected."""
 
-import re
-
 import pytest
 import torch
 
 from ascender import AscenderAttention, Rules, asc_attention, asc_parts
 from ascender.core.schedule import set_visible_phase
 from ascender.nn.baselines import attention
+from support.bad_input_cases import refuses
 from support.cases import A, B, D, E, H, K, N, Z
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -20,11 +19,6 @@ def tokens(**changes):
     widths = {"q": D, "k": D, "v": E, "z_q": Z, "h_q": A}
     call = {name: torch.randn(B, H, N, width) for name, width in widths.items()}
     return {**call, "rules": Rules(k=K, far=2), "scope": "flock", **changes}
-
-
-def refuses(error, *words):
-    """All the words, in this order."""
-    return pytest.raises(error, match="(?s)" + ".*".join(re.escape(word) for word in words))
 
 
 def test_the_good_call_is_good():

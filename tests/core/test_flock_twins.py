@@ -13,18 +13,15 @@ import pytest
 import torch
 from hypothesis import given
 
-from ascender import asc_attention
 from ascender.core import neighbours
 from ascender.kernels.build import Kernels, kernels
 from support.cases import FEW, KINDS, LARGE, serving
 from support.flock_cases import FLOCK_OPTIONS, flock_serving, flocked, lists
-from support.laws import gap, gradients, outputs_gap, run
+from support.laws import gap, gradients, gradients_by_differences, outputs_gap, run
 from support.shapes import shapes
-from support.worked_cases import oracle_of
+from support.worked_cases import check_oracle, oracle_of
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-
-PARTS = ("base", "align", "sep", "coh", "aff", "other", "total", "weights")
 
 
 def pairs(share):
@@ -55,12 +52,7 @@ def sets(found):
 @pairs(8)
 def test_dense_is_the_oracle(kind, options):
     x = flocked(kind, options)
-    out, parts = asc_attention(**x.call(), return_parts=True)
-    expected = oracle_of(x)
-    assert gap(out, torch.from_numpy(expected["out"])) < 1e-12
-    for part in PARTS:
-        if part not in ("base", "other") or "bare" not in options:
-            assert gap(getattr(parts, part), torch.from_numpy(expected[part])) < 1e-12, part
+    expected = check_oracle(x, bare="bare" in options)
     if "bare" not in options:  # the oracle ranks "scores" by the keys that it has
         assert lists(x) == (sets(expected["far"]), sets(expected["members"]))
 
@@ -204,16 +196,7 @@ def test_gradients_in_bfloat16(device):
 @pytest.mark.parametrize("kind", ["causal padded left", "window globals", "cross padded"])
 def test_gradcheck(kind, backend):
     """Finite differences along random directions; no far key is close to changing."""
-    x = flocked(kind, "shared distance k-per-head")
-    names, numbers = list(x.leaves), list(x.numbers)
-    inputs = [t.clone().requires_grad_() for t in (*x.leaves.values(), *x.numbers.values())]
-
-    def attention(*tensors):
-        leaves = dict(zip(names, tensors, strict=False))
-        values = dict(zip(numbers, tensors[len(names) :], strict=True))
-        return run(replace(x, leaves=leaves, numbers=values), backend)
-
-    assert torch.autograd.gradcheck(attention, inputs, fast_mode=True, atol=1e-6)
+    assert gradients_by_differences(flocked(kind, "shared distance k-per-head"), backend)
 
 
 @pytest.mark.parametrize("scale", [2.0**-30, 2.0**-60])

@@ -28,6 +28,7 @@ from support.laws import (
     all_finite,
     gap,
     gradients,
+    gradients_by_differences,
     leak_from_padding,
     leak_from_unseen,
     moved_apart,
@@ -350,16 +351,7 @@ def test_gradients_of_a_small_loss_are_small(kind, scale, device):
 )
 def test_gradcheck(kind, backend):
     """Finite differences along random directions; no neighbour is close to changing."""
-    x = case(kind, "shared k-per-head")
-    names, numbers = list(x.leaves), list(x.numbers)
-    inputs = [t.clone().requires_grad_() for t in (*x.leaves.values(), *x.numbers.values())]
-
-    def attention(*tensors):
-        leaves = dict(zip(names, tensors, strict=False))
-        values = dict(zip(numbers, tensors[len(names) :], strict=True))
-        return run(replace(x, leaves=leaves, numbers=values), backend)
-
-    assert torch.autograd.gradcheck(attention, inputs, fast_mode=True, atol=1e-6)
+    assert gradients_by_differences(case(kind, "shared k-per-head"), backend)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

@@ -12,7 +12,7 @@ from ascender.core.backends import flock as module
 from ascender.kernels.build import kernels
 from support.cases import BY_QUERY
 from support.flock_cases import flocked
-from support.laws import gap, run
+from support.laws import calls_of, definition_gap, gap, run
 
 pytestmark = [
     pytest.mark.skipif(kernels().library is None, reason=kernels().reason),
@@ -41,16 +41,12 @@ def near(x, window, n_global):
 
 
 def apart(x):
-    """How far the kernel is from the definition in float64."""
-    return gap(run(x, "flock"), run(x.to(torch.float64), "dense"))
+    return definition_gap(x, "flock")
 
 
 @pytest.fixture
 def served(monkeypatch):
-    """How often the short way was taken."""
-    calls, token = [], module._token
-    monkeypatch.setattr(module, "_token", lambda flock: calls.append(1) or token(flock))
-    return calls
+    return calls_of(monkeypatch, module, "_token")
 
 
 @pytest.mark.parametrize("size", [11, 301])

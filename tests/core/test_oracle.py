@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.oracles import asc_oracle, losses_oracle, visible_oracle
-from support.worked_cases import NAMES, VECTORS, load
+from support.worked_cases import NAMES, VECTORS, in_the_repository, load
 
 TOLERANCE = 1e-10
 
@@ -18,6 +18,7 @@ def errors(data, result):
     return {name: float(abs(result[name] - data[key]).max()) for name, key in named.items()}
 
 
+@in_the_repository
 def test_all_vectors_are_here():
     assert [path.stem for path in VECTORS] == NAMES
     assert len(NAMES) == 22

@@ -13,7 +13,7 @@ from ascender.core.attention import attend
 from ascender.core.backends import decode as module
 from ascender.kernels.build import kernels
 from support.cases import BY_QUERY, case
-from support.laws import gap, run
+from support.laws import calls_of, definition_gap, gap, run
 
 pytestmark = pytest.mark.skipif(kernels().library is None, reason=kernels().reason)
 
@@ -32,16 +32,12 @@ def last(options="plain", size=11, kind="decode"):
 
 
 def apart(x):
-    """How far decode is from the definition in float64."""
-    return gap(run(x, "decode"), run(x.to(torch.float64), "dense"))
+    return definition_gap(x, "decode")
 
 
 @pytest.fixture
 def served(monkeypatch):
-    """How often the short way was taken."""
-    calls, token = [], module.token
-    monkeypatch.setattr(module, "token", lambda flock: calls.append(1) or token(flock))
-    return calls
+    return calls_of(monkeypatch, module, "token")
 
 
 @pytest.mark.parametrize("size", [11, 157])

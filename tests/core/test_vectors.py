@@ -12,9 +12,16 @@ from ascender.core.checks import build_flock
 from support.cases import KINDS, NATIVE, case
 from support.laws import gap, run
 from support.shapes import shapes
-from support.worked_cases import NAMES, VECTORS, load, oracle_of
+from support.worked_cases import (
+    NAMES,
+    PARTS,
+    VECTORS,
+    check_oracle,
+    in_the_repository,
+    load,
+    oracle_of,
+)
 
-PARTS = ("base", "align", "sep", "coh", "aff", "other", "total", "weights")
 TOLERANCE = 1e-10
 
 
@@ -52,6 +59,7 @@ SERVED = {
 }
 
 
+@in_the_repository
 def test_all_vectors_are_here():
     assert len(VECTORS) == len(NAMES) == 22
     assert len(FLOCK) == 7
@@ -114,13 +122,7 @@ def test_parts_of_some_rows_and_heads(name):
                                      "local given low-rank", "bare", "matrix grouped"])  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_dense_is_the_oracle(kind, options):
-    x = case(kind, options)
-    out, parts = asc_attention(**x.call(), return_parts=True)
-    expected = oracle_of(x)
-    assert gap(out, torch.from_numpy(expected["out"])) < 1e-12
-    for part in PARTS:
-        if part not in ("base", "other") or "bare" not in options:
-            assert gap(getattr(parts, part), torch.from_numpy(expected[part])) < 1e-12, part
+    check_oracle(case(kind, options), bare="bare" in options)
 
 
 @pytest.mark.parametrize("local_scope", ["visible", "neighbours"])

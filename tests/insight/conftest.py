@@ -1,4 +1,4 @@
-"""Inputs and measured limits of one small model."""
+"""Inputs and measured limits of one small model; a browser."""
 
 import pytest
 
@@ -16,3 +16,13 @@ def inputs():
 @pytest.fixture(scope="module")
 def found(inputs):
     return measure(make_model(), inputs, name="ours")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from support.browser import CHROMIUM, sync_api
+
+    with sync_api.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

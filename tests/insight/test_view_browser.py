@@ -2,7 +2,6 @@
 
 import csv
 import io
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,24 +14,11 @@ from ascender.insight.page.collect import collect_page_data
 from ascender.insight.page.inputs import of_text
 from ascender.insight.page.pack import Blobs
 from ascender.report.palette import RULES
+from support.browser import BROWSER_TESTS, Tab
 from support.view_cases import BAD, TEXT, flock_model, model, tokenizer, with_temperatures
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason=f"no browser here: none of {', '.join(NAMES)}"),
-]
+pytestmark = BROWSER_TESTS
 TERMS = ("base", "align", "sep", "coh", "other", "total", "weights")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as play:
-        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -48,30 +34,9 @@ def truth():
     return capture(made, input_ids=tokenizer()(TEXT, return_tensors="pt").input_ids)[1]
 
 
-class Seen:
-    """A tab, with everything it complained about and asked for."""
-
-    def __init__(self, browser, file, **kind):
-        self.context = browser.new_context(viewport={"width": 1200, "height": 900}, **kind)
-        self.tab = self.context.new_page()
-        self.troubles, self.asked = [], []
-        self.tab.on("console", lambda m: self.troubles.append(m.text) if m.type != "log" else None)
-        self.tab.on("pageerror", lambda e: self.troubles.append(str(e)))
-        self.tab.on("request", lambda r: self.asked.append(r.url))
-        self.tab.goto(file.as_uri())
-        self.tab.wait_for_selector("html[data-ready=all]", state="attached")
-
-    def text(self, what):
-        return self.tab.inner_text(what)
-
-    def frame(self):
-        """After the next picture is drawn."""
-        self.tab.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go)))")
-
-
 @pytest.fixture
 def seen(browser, file):
-    found = Seen(browser, file)
+    found = Tab(browser, file)
     yield found
     assert found.troubles == []
     assert [url for url in found.asked if not url.startswith(("file:", "blob:", "data:"))] == []
@@ -122,7 +87,7 @@ def test_a_cell_shows_its_numbers_and_a_click_pins_it(seen, truth):
 def test_what_a_flock_leaves_out_is_shown_beside_dense_attention(browser, tmp_path):
     """The chooser of Matrix and Row: numbers of keys outside the flock, the weight they have."""
     view(flock_model(), tokenizer(), TEXT, tmp_path / "page.html")
-    seen = Seen(browser, tmp_path / "page.html")
+    seen = Tab(browser, tmp_path / "page.html")
     tab = seen.tab
     row, left_out, missed, weight = tab.evaluate("""() => {
         const [flock, dense] = ["flock", "dense"].map((s) => headOf(D.models[0], 0, 0, s));
@@ -174,7 +139,7 @@ def cooled(tmp_path_factory):
 
 
 def test_what_is_displayed_adds_up_in_every_head(browser, cooled):
-    seen = Seen(browser, cooled)
+    seen = Tab(browser, cooled)
     taus = set()
     for l in range(3):
         for h in range(2):
@@ -203,7 +168,7 @@ def svg_texts(seen, view):
 
 
 def test_rows_and_csv_add_up_too(browser, cooled):
-    seen = Seen(browser, cooled)
+    seen = Tab(browser, cooled)
     seen.tab.evaluate("() => go({layer: 1, head: 1, row: 9})")
     rows = seen.tab.evaluate("() => RowView.csv()")
     named = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
@@ -343,7 +308,7 @@ def check_csv(rows, parts):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_themes(browser, file, scheme):
-    seen = Seen(browser, file, color_scheme=scheme)
+    seen = Tab(browser, file, color_scheme=scheme)
     shapes = (
         "() => { const p = new SvgPen(); RowView.draw(p, D.models[0], 900); return p.done(9, 9) }"
     )
@@ -364,7 +329,7 @@ def test_themes(browser, file, scheme):
 
 
 def test_a_phone_has_room_for_it(browser, file):
-    seen = Seen(browser, file)
+    seen = Tab(browser, file)
     seen.tab.set_viewport_size({"width": 390, "height": 844})
     for key in "1234":
         seen.tab.keyboard.press(key)
@@ -381,7 +346,7 @@ def test_two_models_have_linked_choosers(browser, tmp_path):
         collect_page_data(n, m, words, of_text(m, words, "two flocks"), blobs)
         for n, m in pair.items()
     ]
-    seen = Seen(browser, build(looks, blobs, "ko").save(tmp_path / "two.html"))
+    seen = Tab(browser, build(looks, blobs, "ko").save(tmp_path / "two.html"))
     seen.tab.keyboard.press("ArrowDown")
     for key in "1234":
         seen.tab.keyboard.press(key)
@@ -402,7 +367,7 @@ def test_two_models_have_linked_choosers(browser, tmp_path):
 def test_a_pooled_page_opens(browser, tmp_path):
     """Its matrices are deflated, and it says what was pooled."""
     view(model(), tokenizer(), "a longer text of some length", tmp_path / "p.html", max_tokens=9)
-    seen = Seen(browser, tmp_path / "p.html")
+    seen = Tab(browser, tmp_path / "p.html")
     assert "28 tokens are pooled into 7 blocks of 4" in seen.text("#remarks")
     assert seen.troubles == []
     seen.context.close()

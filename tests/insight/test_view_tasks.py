@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from test_view_browser import Seen, browser, numbers, pytestmark, svg_texts  # noqa: F401
+from test_view_browser import numbers, svg_texts
 
 from ascender.hf import (
     AscenderConfig,
@@ -15,7 +15,10 @@ from ascender.insight.page.collect import collect_page_data
 from ascender.insight.page.inputs import of_task
 from ascender.insight.page.pack import Blobs
 from ascender.tasks import Batch, Display, Drawn, task
+from support.browser import BROWSER_TESTS, Tab
 from support.view_cases import BAD
+
+pytestmark = BROWSER_TESTS
 
 HEADS = {"token": AscenderForTokenClassification, "sequence": AscenderForSequenceClassification}
 
@@ -32,14 +35,14 @@ def small(made):
 
 
 @pytest.fixture
-def opened(browser):  # noqa: F811
+def opened(browser):
     def of(made, path, index=0, most=512, lang="en"):
         """(the tab, what the model was given, what it told) of a test example."""
         model, blobs, what = small(made), Blobs(), of_task(made, index)
         seen = collect_page_data(made.name, model, None, what, blobs, most)
         with torch.no_grad():
             logits = model(**what.inputs).logits[0]
-        return Seen(browser, build([seen], blobs, lang).save(path)), what, logits
+        return Tab(browser, build([seen], blobs, lang).save(path)), what, logits
 
     return of
 

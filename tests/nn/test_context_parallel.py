@@ -116,15 +116,6 @@ def test_bytes_are_those_of_the_formula(halves, name):
 # Alone, without another process.
 
 
-@pytest.fixture
-def group(tmp_path):
-    """A process group of this process alone."""
-    store = dist.FileStore(str(tmp_path / "store"), 1)
-    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
 @pytest.mark.usefixtures("group")
 def test_one_process_exchanges_nothing():
     net, (inputs, _) = blocks.model({}), blocks.batch(0)

@@ -14,7 +14,17 @@ from ascender.core.losses import collect
 from ascender.core.normalizers import NORMALIZERS
 from ascender.nn.cache import CrossKV
 from support.laws import gap
-from support.module_cases import DIM, B, N, make, tokens
+from support.module_cases import (
+    DIM,
+    B,
+    N,
+    beams_apart,
+    cache_gradients_apart,
+    check_nan_in_a_cache,
+    check_rows_of_a_cache,
+    make,
+    tokens,
+)
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -145,48 +155,19 @@ def test_a_cache_with_far_keys_holds_everybody():
 
 @pytest.mark.parametrize("name", ["flock", "window alone", "tied"])
 def test_beams_reorder(name):
-    module, x = layer(name), tokens()
-    cache, order = module.new_cache(), torch.tensor([1, 1])
-    with torch.no_grad():
-        module(x[:, :16], cache=cache)
-        cache.reorder(order)
-        got = module(x[order, 16:17], cache=cache)
-    assert torch.allclose(got, module(x[order, :17], causal=True)[:, 16:], atol=1e-10)
+    assert beams_apart(layer(name), tokens(), 16) < 1e-10
 
 
 def test_gradients_through_a_cache():
-    module, x = layer("distance"), tokens(12).requires_grad_()
-    cache = module.new_cache()
-    y = torch.cat([module(x[:, :8], cache=cache), module(x[:, 8:], cache=cache)], 1)
-    (got,) = torch.autograd.grad(y.square().sum(), x)
-    (want,) = torch.autograd.grad(module(x, causal=True).square().sum(), x)
-    assert torch.allclose(got, want, atol=1e-9)
+    assert cache_gradients_apart(layer("distance"), tokens(12), 8) < 1e-9
 
 
 def test_rows_of_a_cache_by_the_definition():
-    module, x = layer("distance"), tokens()
-    want, parts = module(x, causal=True, return_parts=True)
-    cache = module.new_cache()
-    with torch.no_grad():
-        module(x[:, :7], cache=cache)
-        assert torch.allclose(module(x[:, 7:9], cache=cache, backend="dense"), want[:, 7:9])
-        last, some = module(x[:, 9:11], cache=cache, return_parts=True)
-    assert torch.allclose(last, want[:, 9:11], atol=1e-10)
-    for name, t in some.terms().items():
-        assert torch.allclose(t, getattr(parts, name)[:, :, 9:11, :11], atol=1e-10), name
+    check_rows_of_a_cache(layer("distance"), tokens())
 
 
 def test_nan_in_a_cache_reaches_later_rows_of_its_text_only():
-    module, x = layer("flock"), tokens()
-    want = module(x, causal=True)
-    spoilt = x.clone()
-    spoilt[1, 3] = torch.nan
-    cache = module.new_cache()
-    with torch.no_grad():
-        module(spoilt[:, :7], cache=cache)
-        got = module(x[:, 7:8], cache=cache)
-    assert torch.allclose(got[0], want[0, 7:8], atol=1e-10)
-    assert got[1].isnan().all()
+    check_nan_in_a_cache(layer("flock"), tokens())
 
 
 # Lists.

@@ -3,7 +3,17 @@
 import pytest
 import torch
 
-from support.module_cases import VARIANTS, B, N, make, tokens
+from support.module_cases import (
+    VARIANTS,
+    B,
+    N,
+    beams_apart,
+    cache_gradients_apart,
+    check_nan_in_a_cache,
+    check_rows_of_a_cache,
+    make,
+    tokens,
+)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -62,41 +72,14 @@ def test_a_bounded_cache_stays_bounded():
 
 
 def test_beams_reorder():
-    module, x = make(), tokens()
-    cache, order = module.new_cache(), torch.tensor([1, 1])
-    with torch.no_grad():
-        module(x[:, :6], cache=cache)
-        cache.reorder(order)
-        got = module(x[order, 6:7], cache=cache)
-    assert torch.allclose(got, module(x[order, :7], causal=True)[:, 6:], atol=1e-10)
+    assert beams_apart(make(), tokens(), 6) < 1e-10
 
 
 def test_gradients_through_a_cache():
-    module, x = make(), tokens(6).requires_grad_()
-    cache = module.new_cache()
-    y = torch.cat([module(x[:, :4], cache=cache), module(x[:, 4:], cache=cache)], 1)
-    (got,) = torch.autograd.grad(y.square().sum(), x)
-    (want,) = torch.autograd.grad(module(x, causal=True).square().sum(), x)
-    assert torch.allclose(got, want, atol=1e-9)
+    assert cache_gradients_apart(make(), tokens(6), 4) < 1e-9
 
 
 @pytest.mark.parametrize("options", [{}, {"kv_heads": 1}, {"geometry": "shared"}])
 def test_rows_of_a_cache_by_the_definition(options):
-    """Dense, with parts, and with a NaN among what the cache holds: the same rows."""
-    module, x = make(**options), tokens()
-    want, parts = module(x, causal=True, return_parts=True)
-    cache = module.new_cache()
-    with torch.no_grad():
-        module(x[:, :7], cache=cache)
-        assert torch.allclose(module(x[:, 7:9], cache=cache, backend="dense"), want[:, 7:9])
-        last, some = module(x[:, 9:11], cache=cache, return_parts=True)
-    assert torch.allclose(last, want[:, 9:11], atol=1e-10)
-    assert torch.allclose(some.total, parts.total[:, :, 9:11, :11], atol=1e-10)
-    spoilt = x.clone()
-    spoilt[1, 3] = torch.nan
-    cache = module.new_cache()
-    with torch.no_grad():
-        module(spoilt[:, :7], cache=cache)
-        got = module(x[:, 7:8], cache=cache)
-    assert torch.allclose(got[0], want[0, 7:8], atol=1e-10)
-    assert bool(got[1].isnan().all())
+    check_rows_of_a_cache(make(**options), tokens())
+    check_nan_in_a_cache(make(**options), tokens())

@@ -61,10 +61,36 @@ def gradients(case: Case, backend: str, scale: float = 1.0) -> dict[str, Tensor]
     return {"out": out.detach() * real(case)[..., None], **grads}
 
 
+def gradients_by_differences(case: Case, backend: str) -> bool:
+    """Whether gradients by every leaf and number are finite differences along random directions."""
+    names, numbers = list(case.leaves), list(case.numbers)
+    inputs = [t.clone().requires_grad_() for t in (*case.leaves.values(), *case.numbers.values())]
+
+    def attention(*tensors: Tensor) -> Tensor:
+        leaves = dict(zip(names, tensors, strict=False))
+        values = dict(zip(numbers, tensors[len(names) :], strict=True))
+        return run(replace(case, leaves=leaves, numbers=values), backend)
+
+    return torch.autograd.gradcheck(attention, inputs, fast_mode=True, atol=1e-6)
+
+
 def gap(a: Tensor, b: Tensor) -> float:
     """‖a − b‖ / ‖b‖ over the whole tensor (‖b‖ at least 1e-3)."""
     a, b = a.detach().double(), b.detach().double()
     return float((a - b).norm() / b.norm().clamp_min(1e-3))
+
+
+def definition_gap(case: Case, backend: str) -> float:
+    """How far a backend is from the definition in float64."""
+    return gap(run(case, backend), run(case.to(torch.float64), "dense"))
+
+
+def calls_of(monkeypatch: Any, module: Any, name: str) -> list[int]:
+    """Grows by one with every call of module.name, which runs as before."""
+    calls: list[int] = []
+    function = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *args: calls.append(1) or function(*args))
+    return calls
 
 
 def outputs_gap(case: Case, a: Tensor, b: Tensor) -> float:

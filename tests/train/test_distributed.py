@@ -119,15 +119,6 @@ def config(**fields):
     )
 
 
-@pytest.fixture
-def group(tmp_path):
-    """A process group of this process alone."""
-    store = dist.FileStore(str(tmp_path / "store"), 1)
-    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
 @pytest.mark.usefixtures("group")
 def test_a_shard_knows_its_rules():
     """Outside of forward the numbers are DTensors, one value a head in all."""

@@ -36,7 +36,7 @@ def eval_(
     adapter: terminal.Adapter = None,
     limit: Annotated[int | None, number("The first N rows of every task.")] = None,
     fewshot: Annotated[
-        int | None, Option(min=0, help="Few-shot examples; default: the task's.")
+        int | None, number("Few-shot examples; default: the task's.", least=0)
     ] = None,
     batch_size: Annotated[int, number("Rows per batch.")] = 8,
     max_length: Annotated[int | None, number("Most tokens of prompt and answer together.")] = None,

@@ -33,9 +33,9 @@ def retrofit(
     texts: Annotated[Path, Option(help="Training text: UTF-8, or .jsonl with a field text.")],
     out: Annotated[Path, Option(help="Folder for the adapter and index.json.")],
     far: Annotated[int, number("Far keys per token, chosen by the index.")] = 32,
-    window: Annotated[int, Option(min=0, help="Preceding keys that are always attended to.")] = 8,
+    window: Annotated[int, number("Preceding keys that are always attended to.", least=0)] = 8,
     n_global: Annotated[
-        int, Option("--globals", min=0, help="First keys that are always attended to.")
+        int, number("First keys that are always attended to.", "--globals", least=0)
     ] = 1,
     length: Annotated[
         int | None, number("Tokens per block, as the model will be used; default: up to 512.")
@@ -44,7 +44,7 @@ def retrofit(
     batch: Annotated[int, number("Blocks per step.")] = 8,
     rate: Annotated[float, Option(help="Learning rate of P_q and P_k.")] = 1e-3,
     bias_rate: Annotated[float, Option(help="Learning rate of the bias by distance.")] = 3e-2,
-    seed: Annotated[int, Option(min=0, help="Seed of the order of the blocks.")] = 0,
+    seed: Annotated[int, number("Seed of the order of the blocks.", least=0)] = 0,
     trust_code: terminal.TrustCode = False,
     as_json: terminal.Json = False,
 ) -> None:

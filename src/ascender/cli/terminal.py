@@ -20,16 +20,20 @@ from ascender.common.user_code import import_code, is_code
 WIDTH = 110  # of tables where the output is no terminal
 
 
-def count(text: str | int) -> int:
-    """A whole number from 1. (typer's own errors do not name the value.)"""
-    if not str(text).isdecimal() or int(text) < 1:
-        raise typer.BadParameter(f"{text!r}; expected a whole number from 1")
-    return int(text)
+def whole_number(least: int) -> Callable[[str | int], int]:
+    """A parser of whole numbers. (typer's own errors do not name the value.)"""
+
+    def parse(text: str | int) -> int:
+        if not str(text).isdecimal() or int(text) < least:
+            raise typer.BadParameter(f"{text!r}; expected a whole number from {least}")
+        return int(text)
+
+    return parse
 
 
-def number(text: str) -> Any:
-    """An option for a whole number from 1."""
-    return typer.Option(parser=count, metavar="N", help=text)
+def number(text: str, *names: str, least: int = 1) -> Any:
+    """An option for a whole number."""
+    return typer.Option(*names, parser=whole_number(least), metavar="N", help=text)
 
 
 DataDir = Annotated[Path | None, typer.Option(help="Local copies of data (docs/tasks.md).")]

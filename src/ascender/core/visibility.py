@@ -161,8 +161,8 @@ class Visibility:
         """Whether row i sees any of the marked keys: counted, or in chunks of rows."""
         if self.by_key_only and self.beyond is None and self.p.ndim == self.j.ndim == 1:
             mask = keys[..., None, :] if self.mask is None else keys[..., None, :] & self.mask
-            seen = replace(self, mask=mask).count.squeeze(-1) > 0
-            return seen.expand(*seen.shape[:-1], self.N)
+            any_key = replace(self, mask=mask).count.squeeze(-1) > 0
+            return any_key.expand(*any_key.shape[:-1], self.N)
         parts = []
         for a in range(0, self.N, chunk):
             rows = self.rows(slice(a, a + chunk))

@@ -929,18 +929,6 @@ static int backward_group(const Args *a, int b, int grp) {
   return 1;
 }
 
-/* tasks from ... to - 1 of B * groups; 0 where there was no memory */
-int asc_forward(const Args *a, int from, int to) {
-  int ok = 1;
-  FLUSH_DENORMALS
-  for (int i = from; i < to && ok; i++) ok = forward_group(a, i / a->groups, i % a->groups);
-  RESTORE_DENORMALS
-  return ok;
-}
-int asc_backward(const Args *a, int from, int to) {
-  int ok = 1;
-  FLUSH_DENORMALS
-  for (int i = from; i < to && ok; i++) ok = backward_group(a, i / a->groups, i % a->groups);
-  RESTORE_DENORMALS
-  return ok;
-}
+/* B * groups tasks */
+TASKS(asc_forward, Args, forward_group(a, i / a->groups, i % a->groups))
+TASKS(asc_backward, Args, backward_group(a, i / a->groups, i % a->groups))

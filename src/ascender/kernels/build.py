@@ -26,8 +26,8 @@ from pathlib import Path
 
 MAIN = "kernels.c"
 SOURCES = (
-    MAIN, "vectors.h", "visible.h", "attention.c", "token.c", "topk.c", "lists.c", "list_token.c",
-    "team.c",
+    MAIN, "vectors.h", "visible.h", "attention.c", "token.c", "topk.c", "lists.c",
+    "lists_backward.c", "list_token.c", "team.c",
 )  # fmt: skip
 FLAGS = ("-std=gnu11", "-O3", "-shared", "-fPIC", "-fno-math-errno", "-fno-trapping-math")
 TUNED = (("-march=native",), ("-mcpu=native",), ())  # the first that the compiler takes

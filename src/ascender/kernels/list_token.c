@@ -107,10 +107,4 @@ static int list_token_task(const ListToken *a, int b) {
   }
   return 1;
 }
-int asc_list_token(const ListToken *a, int from, int to) {
-  int ok = 1;
-  FLUSH_DENORMALS
-  for (int b = from; b < to && ok; b++) ok = list_token_task(a, b);
-  RESTORE_DENORMALS
-  return ok;
-}
+TASKS(asc_list_token, ListToken, list_token_task(a, i))

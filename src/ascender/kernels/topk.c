@@ -42,10 +42,4 @@ static int top_task(const Top *a, int task) {
   }
   return 1;
 }
-int asc_top(const Top *a, int from, int to) {
-  int ok = 1;
-  FLUSH_DENORMALS
-  for (int i = from; i < to && ok; i++) ok = top_task(a, i);
-  RESTORE_DENORMALS
-  return ok;
-}
+TASKS(asc_top, Top, top_task(a, i))

@@ -281,6 +281,16 @@ static float total(const float *x, int M) {
 #define RESTORE_DENORMALS
 #endif
 
+/* ---- a kernel as it is called: tasks from ... to - 1; 0 where there was no memory ---- */
+#define TASKS(NAME, ARGS, TASK)                                                                   \
+  int NAME(const ARGS *a, int from, int to) {                                                     \
+    int ok = 1;                                                                                   \
+    FLUSH_DENORMALS                                                                               \
+    for (int i = from; i < to && ok; i++) ok = TASK;                                              \
+    RESTORE_DENORMALS                                                                             \
+    return ok;                                                                                    \
+  }
+
 /* ---- a thread's scratch memory: grows, is kept, and is handed out front to back ---- */
 typedef struct { char *at, *end; } Scratch;
 static __thread char *scratch_memory;

@@ -234,3 +234,14 @@ def test_the_command(tmp_path):
     result = CliRunner().invoke(app, command)
     assert result.exit_code != 0
     assert "line 1 has no text" in str(result.exception) + result.output
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "least"),
+    [("--far", "0", 1), ("--window", "-1", 0), ("--globals", "1.5", 0), ("--seed", "x", 0)],
+)
+def test_options_that_are_no_such_numbers(option, value, least):
+    command = ["retrofit", "m", "--texts", "t.txt", "--out", "out", option, value]
+    result = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert f"{value!r}; expected a whole number from {least}" in result.output
