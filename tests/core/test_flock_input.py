@@ -139,6 +139,7 @@ LAYERS = {
     "scope": ({"scope": "flok"}, "unknown scope 'flok'", "expected one of visible, flock"),
     "affinity": ({"affinity": "qk"}, "unknown affinity 'qk'", "tied, query-key"),
     "far": ({**FLOCK, "far": -1}, "far = -1", "at least 0"),
+    "far keys of no flock": ({"far": 4}, "far = 4 with scope='visible'", "expected scope='flock'"),
     "half a key": ({**FLOCK, "far": 1.5}, "far = 1.5", "expected an int"),
     "far by head": ({**FLOCK, "far": [1, 2, 3]}, "far has 3 values", "one a head (2)"),
     "term": ({"affinity_term": "yes"}, "affinity_term = 'yes'", "True or False"),

@@ -33,8 +33,10 @@ from support.normalizer_cases import (
     EXACT,
     OFF,
     SPARSE,
+    Under,
     make,
     under,
+    with_s,
 )
 
 # The weights themselves.
@@ -306,17 +308,3 @@ def test_a_normalizer_that_does_nothing_is_noticed():
             CompatCell("vanilla", "none", "ssmax", "full"),
             lambda *sizes, normalizer, **options: Vanilla(*sizes, **options),
         )
-
-
-@pytest.mark.parametrize("kv_heads", [1, 3])
-def test_vanilla_takes_lists_when_long(kv_heads):
-    torch.manual_seed(0)
-    module = Vanilla(15, 3, kv_heads=kv_heads, normalizer=TopK(5)).double()
-    for n, matrices in ((31, True), (211, False)):
-        x = torch.randn(2, n, 15).double().requires_grad_()
-        real = torch.arange(n) >= torch.tensor([[0], [4]])
-        got = module(x, causal=True, mask=real)
-        want = module(x, causal=True, mask=real, return_parts=True)[0]
-        assert gap(got, want) <= EXACT
-        most = saved(lambda x=x, real=real: module(x, causal=True, mask=real))
-        assert (most >= 2 * 3 * n * n) == matrices

@@ -35,7 +35,6 @@ from support.laws import (
     all_finite,
     case,
     gap,
-    gradients,
     leak_from_padding,
     leak_from_unseen,
     prefill_apart,
@@ -54,6 +53,7 @@ from support.normalizer_cases import (
     everywhere,
     make,
     under,
+    with_s,
 )
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "normalizers.md"
@@ -91,13 +91,6 @@ def test_twins_agree(name, kind, backend):
     if name == "ssmax":
         assert by_s.norm() > 1e-3
         assert gap(by_s_too, by_s) <= 3 * EXACT
-
-
-def with_s(x, backend):
-    """The gradients of laws.py, and that by log s."""
-    x.normalizer.zero_grad()
-    found = gradients(x, backend)
-    return found, getattr(getattr(x.normalizer, "log_s", None), "grad", None)
 
 
 @pytest.mark.parametrize("kind", ["causal padded left", "window globals"])

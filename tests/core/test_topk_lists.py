@@ -9,6 +9,7 @@ from ascender import LowRank, asc_attention
 from ascender.core.backends import topk_sparse
 from ascender.core.backends.topk_sparse import top_attention
 from ascender.core.normalizers import TopK
+from ascender.nn.baselines.vanilla import Vanilla
 from support.laws import (
     KINDS,
     LARGE,
@@ -132,3 +133,17 @@ def test_active_errors():
     folded = top_attention(call["q"], call["k"], call["v"], vis, 4, LowRank(left, right))
     matrix = {**call, "other": left @ right.mT}
     assert gap(folded, asc_attention(**matrix, backend="dense")) <= EXACT
+
+
+@pytest.mark.parametrize("kv_heads", [1, 3])
+def test_vanilla_takes_lists_when_long(kv_heads):
+    torch.manual_seed(0)
+    module = Vanilla(15, 3, kv_heads=kv_heads, normalizer=TopK(5)).double()
+    for n, matrices in ((31, True), (211, False)):
+        x = torch.randn(2, n, 15).double().requires_grad_()
+        real = torch.arange(n) >= torch.tensor([[0], [4]])
+        got = module(x, causal=True, mask=real)
+        want = module(x, causal=True, mask=real, return_parts=True)[0]
+        assert gap(got, want) <= EXACT
+        most = saved(lambda x=x, real=real: module(x, causal=True, mask=real))
+        assert (most >= 2 * 3 * n * n) == matrices

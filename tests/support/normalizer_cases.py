@@ -19,6 +19,7 @@ from support.laws import (
     Case,
     H,
     case,
+    gradients,
     serving,
 )
 
@@ -95,3 +96,10 @@ def vanilla(kind, options="plain", **sizes):
     one = {**x.numbers, "tau_score": torch.ones_like(x.numbers["tau_score"])}
     x = replace(x, fixed={**x.fixed, **OFF}, numbers=one)
     return x, build_flock(**x.call()).vis
+
+
+def with_s(x, backend):
+    """The gradients of laws.py, and that by log s."""
+    x.normalizer.zero_grad()
+    found = gradients(x, backend)
+    return found, getattr(getattr(x.normalizer, "log_s", None), "grad", None)

@@ -118,6 +118,8 @@ class RuleOptions:
         """Scope and affinity: what is None is as the scope says."""
         check_choice("scope", self.scope, SCOPES)
         flock = self.scope == "flock"
+        if not flock and self.far != Rules.far:
+            raise ValueError(f"far = {self.far} with scope={self.scope!r}; expected scope='flock'")
         if self.affinity is None:
             self.affinity = "query-key" if flock else "tied"
         if self.affinity_term is None:

@@ -90,6 +90,8 @@ def distil_index(
     for name, number in {"rate": rate, "bias_rate": bias_rate}.items():
         check_positive(name, number)
     blocks = text_blocks(texts, tokenizer, length or _longest(model))
+    for swarm in indexed:
+        _check_length(swarm, blocks.shape[1])
     blocks = blocks.to(next(model.parameters()).device)
     n_test = max(1, min(HELD_OUT, len(blocks) // 10))
     learn, test = blocks[:-n_test], blocks[-n_test:]
@@ -110,6 +112,17 @@ def distil_index(
         round(time.perf_counter() - begun, 1),
         [LayerRecall(i, *(round(x, 4) for x in row)) for i, row in enumerate(rows)],
     )  # fmt: skip
+
+
+def _check_length(swarm: RuleAdapter, length: int) -> None:
+    """Some row must see more keys than its flock holds: else there is nothing to choose."""
+    far = min(swarm.far) if isinstance(swarm.far, Sequence) else swarm.far
+    held = far + swarm.window + swarm.n_global + 1
+    if length <= held:
+        raise ValueError(
+            f"length = {length}, and a flock of far = {far}, window = {swarm.window} and n_global "
+            f"= {swarm.n_global} holds every key of such a block; expected at least {held + 1}"
+        )
 
 
 def indexed_layers(model: nn.Module) -> list[RuleAdapter]:
