@@ -104,7 +104,7 @@ def test_two_results_of_one_trial_are_refused(tool, tmp_path):
 
 def test_stored_trials_have_the_keys_of_their_runs():
     trials = read_packed(RESULTS / PACKED)
-    assert len(trials) == 1257
+    assert len(trials) == 1277
     for key, record in trials.items():
         assert Run(**record["run"]).key == key
     old = set(RENAMED["variant"])
