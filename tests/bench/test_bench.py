@@ -331,12 +331,6 @@ def test_models_of_flock_scope_attend_to_their_flocks(name, monkeypatch):
         assert len(ran) == calls * len(layers)
 
 
-def test_no_candidate_of_two_studies_has_one_name():
-    """Goals and tables find rows by it; only the baselines are the same."""
-    names = [name for study in studies.STUDIES.values() for name in study.candidates]
-    assert {name for name in names if names.count(name) > 1} == {"stock", "vanilla"}
-
-
 def test_models_have_the_same_sizes(monkeypatch):
     """But for the few parameters of the rules: what differs in speed is the attention."""
 

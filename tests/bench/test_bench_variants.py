@@ -157,3 +157,9 @@ def test_a_quick_run_weighs_a_few_and_a_full_one_all(monkeypatch):
     assert [set(one["memory"]) for one in asked] == [
         set(studies.STUDIES["variants"].quick_memory), set(VARIANTS), set(), set(LAYERS),
     ]  # fmt: skip
+
+
+def test_no_candidate_of_two_studies_has_one_name():
+    """Goals and tables find rows by it; only the baselines are the same."""
+    names = [name for study in studies.STUDIES.values() for name in study.candidates]
+    assert {name for name in names if names.count(name) > 1} == {"stock", "vanilla"}
