@@ -130,7 +130,7 @@ def test_one_process_exchanges_nothing():
     ("options", "message"),
     [
         (
-            {"scope": "visible", "window": None, "n_global": 0},
+            {"scope": "visible", "window": None, "n_global": 0, "far": 32},
             "scope = 'visible'.*expected 'flock'",
         ),
         ({"neighbours": "scores"}, "neighbours = 'scores'.*expected 'semantic'"),
