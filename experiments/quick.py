@@ -1,4 +1,4 @@
-"""A first impression in six minutes: do the rules help where tokens are members of groups?
+"""A first impression in two minutes: do the rules help where tokens are members of groups?
 
     ascender lab run quick --out lab/quick
 
