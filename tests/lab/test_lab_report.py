@@ -27,6 +27,7 @@ from ascender.report.table import as_csv
 from support import lab_cases as cases
 from support.lab_reports import DRAWS, groups, near, read_page, rows, tables
 
+BY_LENGTH = {"length", "layer_costs", "layer_pareto"}
 ON_DEMAND = {"inferiority", "costs", "claims", "tuning"}  # of suites that ask for them
 
 
@@ -185,7 +186,7 @@ def test_every_file_is_there(made):
     }
     wanted |= {f"tables/{name}.{kind}" for name in set(STRINGS.section("title")) - ON_DEMAND
                for kind in ("csv", "md", "tex", "ko.md", "ko.tex")}  # fmt: skip
-    wanted |= {f"figures/{name}.{kind}" for name in set(FIGURES) - {"length"} for kind in FORMATS}
+    wanted |= {f"figures/{name}.{kind}" for name in set(FIGURES) - BY_LENGTH for kind in FORMATS}
     assert {path.relative_to(out).as_posix() for path in written} == wanted
     assert {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()} == wanted
     starts = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from ascender.lab.reports import figures, head_figures, report
+from ascender.lab.reports import (
+    curve_figures,
+    figures,
+    head_figures,
+    length_figures,
+    report,
+)
 from ascender.lab.reports.methods import methods
 from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_report import FIGURES, suite_page
@@ -20,6 +26,7 @@ from ascender.report.table import latex, latex_text, markdown, markdown_section
 from support import lab_cases as cases
 from support.lab_reports import DRAWS, read_page, results_of, tables
 
+BY_LENGTH = ("length", "layer_costs", "layer_pareto")
 NASTY = "<script>alert('50%_a&b#{}$^~\\')</script>"
 
 
@@ -167,7 +174,7 @@ def test_one_seed_is_no_verdict(tmp_path):
     assert sum("only one seed in common" in r[0] for r in found.remarks()) == 4
     with style():
         assert all(draw(found, labels(STRINGS, "en")) for name, draw in FIGURES.items()
-                   if name != "length")  # fmt: skip
+                   if name not in BY_LENGTH)  # fmt: skip
 
 
 def test_no_rules_no_heads(tmp_path):
@@ -176,7 +183,7 @@ def test_no_rules_no_heads(tmp_path):
     assert found.ruled() is None
     assert head_figures.heads(found, say) is None
     assert head_figures.roles(found, say) is None
-    assert figures.omegas(found, say) is None
+    assert curve_figures.omegas(found, say) is None
     assert figures.deltas(found, say) is None
 
 
@@ -190,8 +197,9 @@ def test_lengths_are_not_mixed(tmp_path):
     assert all(row[4].text == "2" for row in tables(found)[0].rows)
     assert found.goal("distinct (crowd=64)") == 0.9
     with style():
-        axis = figures.length(found, labels(STRINGS, "en")).axes[0]
+        axis = length_figures.length(found, labels(STRINGS, "en")).axes[0]
     assert [t.get_text() for t in axis.get_xticklabels()] == ["32", "64"]
+    assert axis.get_lines()[0].get_xdata().tolist() == [32, 64]
     line = axis.get_lines()[0].get_ydata()
     means = [
         statistics.mean(r["test"]["value"] for r in records

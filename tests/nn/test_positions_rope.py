@@ -44,6 +44,37 @@ def llama(theirs, d, length=23):
     return LlamaRotaryEmbedding(config)
 
 
+def test_partial_rotary_is_gpt_neoxs():
+    """Theirs turns the first half of the head; ours the first half of the pairs, whose second
+    numbers are d/2 further on."""
+    from transformers import GPTNeoXConfig
+    from transformers.models.gpt_neox.modeling_gpt_neox import (
+        GPTNeoXRotaryEmbedding,
+        apply_rotary_pos_emb,
+    )
+
+    d, p = 12, torch.arange(31)
+    rotary = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
+    config = GPTNeoXConfig(hidden_size=H * d, num_attention_heads=H, rope_parameters=rotary)
+    q, k = (randn(B, H, len(p), d, seed=i, dtype=torch.float32) for i in (1, 2))
+    cos, sin = GPTNeoXRotaryEmbedding(config)(q, p.expand(B, -1))
+    assert cos.shape[-1] == d // 2
+    here = torch.tensor([0, 1, 2, 6, 7, 8, 3, 4, 5, 9, 10, 11])  # the order of theirs
+    theirs = [t[..., here] for t in (q, k)]
+    want = apply_rotary_pos_emb(*theirs, cos, sin)
+    rope = Rope(d, fraction=0.5)
+    for t, w in zip((q, k), want, strict=True):
+        got = rope.rotate(t, p)[..., here]
+        assert torch.allclose(got, w, atol=1e-5)
+        assert torch.equal(got[..., d // 2 :], t[..., here][..., d // 2 :])
+
+
+@pytest.mark.parametrize("fraction", [0, 1.5, -1, 0.01])
+def test_the_share_that_turns_is_checked(fraction):
+    with pytest.raises(ValueError, match=r"fraction = .*expected"):
+        Rope(8, fraction=fraction)
+
+
 @pytest.mark.parametrize("kind", SCALED)
 def test_rope_is_llamas(kind):
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb

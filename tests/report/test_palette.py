@@ -6,7 +6,7 @@ from pathlib import Path
 import ascender
 from ascender import demo
 from ascender.core.rules import RULES
-from ascender.lab.reports import figures, head_figures
+from ascender.lab.reports import curve_figures, head_figures
 from ascender.lab.store import PACKED, read_packed
 from ascender.report import palette
 
@@ -16,7 +16,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 def test_every_rule_has_its_colour_everywhere():
     assert tuple(palette.RULES) == RULES
-    assert figures.RULE_COLOURS is palette.RULES
+    assert curve_figures.RULE_COLOURS is palette.RULES
     assert head_figures.COLOURS is demo.COLOURS is palette.TERMS
     assert len(set(palette.TERMS.values())) == len(palette.TERMS)
     for rule in RULES:

@@ -39,6 +39,7 @@ def record(task, variant, seed, gain=None, options=None, higher=True, **more):
         for t in STEPS
     ]  # fmt: skip
     measured = insight(rng, ruled)
+    length = (options or {}).get("length", (options or {}).get("crowd", 25))
     seconds = 10 + 3 * ruled + float(rng.random())
     return {
         "key": re.sub(r"[\s/\\]", "_", f"{task[:3]}-{variant}-{seed}-{len(options or {})}"
@@ -55,7 +56,8 @@ def record(task, variant, seed, gain=None, options=None, higher=True, **more):
         "validation": value, "best_step": 120, "steps": 120, "stopped_early": False,
         "curve": curve, "parameters": 12345 + 678 * ruled,
         "attention_flops_an_example": FLOPS.get(variant, 3e6), "seconds": seconds,
-        "judging_seconds": 1.0, "tokens": 120 * 16 * 25, "tokens_a_second": 48000 / seconds,
+        "judging_seconds": 1.0, "tokens": 120 * 16 * length,
+        "tokens_a_second": 120 * 16 * length / seconds,
         "data_share": 0.01,
         "peak_memory_mb": 300.0 + 20 * ruled, "processes": 1,
         "versions": {"python": "3.11", "torch": "2.13"},

@@ -235,6 +235,35 @@ def test_fewshot_digits_keeps_images_apart_and_names_them():
             assert level == int(named[kinds[int(np.argmin(apart))]] != labels[-1])
 
 
+def test_kinds_that_training_has_not_seen():
+    made = task("fewshot-digits", ways=4, unlabelled=2, seen=6)
+    for split, kinds in (("train", {0, 1, 2, 3, 4, 5}), ("test", {6, 7, 8, 9})):
+        batch = made.episodes(np.random.default_rng(0), 40, split)
+        assert set(made.clusters(batch).flatten().tolist()) == kinds
+    assert {int(x) for x in batch.labels[:, -1]} == {0, 1, 2, 3}
+
+
+def test_fewshot_fashion_averages_pixels(tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (900, 28, 28), dtype=np.uint8)
+    kinds = np.arange(900) % 10
+    folder = tmp_path / "fashion-mnist"
+    folder.mkdir()
+    for stem in ("train", "t10k"):
+        head = bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in images.shape)
+        (folder / f"{stem}-images-idx3-ubyte").write_bytes(head + images.tobytes())
+        head = bytes([0, 0, 8, 1]) + (900).to_bytes(4, "big")
+        labels = kinds.astype(np.uint8).tobytes()
+        (folder / f"{stem}-labels-idx1-ubyte").write_bytes(head + labels)
+    with pytest.raises(ValueError, match=r"unlabelled = 150; expected from 0 to"):
+        task("fewshot-fashion", unlabelled=150, data_dir=str(tmp_path))
+    made = task("fewshot-fashion", ways=3, unlabelled=0, seen=5, data_dir=str(tmp_path))
+    batch = made.episodes(np.random.default_rng(0), 5, "train")
+    x = batch.inputs["vectors"][0, 0].numpy().reshape(14, 14)
+    small = [image[:2, :2].mean() / 255 for image in images]
+    assert min(abs(x[0, 0] - s) for s in small) < 1e-6
+    assert set(made.clusters(batch).flatten().tolist()) <= {0, 1, 2, 3, 4}
+
+
 def test_names_in_the_context_are_not_those_of_the_digits():
     """The same digit has other names elsewhere: no answer without the context."""
     labels = torch.cat([b.labels[:, -1] for b in task("fewshot-digits").eval_batches("test", 100)])
@@ -265,6 +294,8 @@ def test_names_in_the_context_are_not_those_of_the_digits():
         ("grouping", {"most": 1}, "most = 1; expected from 2 to half of crowd = 64"),
         ("grouping", {"noise": -1.0}, "noise = -1.0; expected a number ≥ 0"),
         ("fewshot-digits", {"ways": 11}, "ways = 11; expected from 2 to 10"),
+        ("fewshot-digits", {"seen": 6}, r"ways = 5; expected from 2 to 4 \(seen = 6 leaves 4 new"),
+        ("fewshot-digits", {"seen": 1}, "seen = 1; expected from 2 to 10"),
         ("fewshot-digits", {"unlabelled": 40}, "unlabelled = 40; expected from 0 to"),
     ],
 )

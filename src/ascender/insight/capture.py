@@ -146,6 +146,12 @@ def muted(model: nn.Module, *rules: str) -> Iterator[None]:
             setattr(layer, name, value)
 
 
+def without_scores(model: nn.Module) -> tuple[str, ...]:
+    """The kinds of attention in it that never compute a matrix of scores, such as performer."""
+    ours = (m for m in model.modules() if isinstance(m, Attention))
+    return tuple(dict.fromkeys(m.name for m in ours if type(m).parts is Attention.parts))
+
+
 def has_rules(model: nn.Module) -> bool:
     """Whether there is a rule in it to mute."""
     return any(hasattr(layer, "lam_sep") for layer in model.modules())

@@ -27,7 +27,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ascender.common.validate import need
-from ascender.insight.capture import Layer, capture
+from ascender.insight.capture import Layer, capture, without_scores
 
 SOURCES = ("z", "neighbours", "attention", "states")
 ONCE = {"near": "neighbours", "hidden": "states"}  # what older records call them, layers from 1
@@ -53,11 +53,11 @@ def groups_found(
     model: nn.Module, examples: Iterable[tuple[Mapping[str, Any], Tensor]], seed: int = 0
 ) -> list[GroupScores]:
     """Of a model over (inputs, groups (B, N)) in batches; groups < 0: none. An example with fewer
-    than two groups is skipped."""
+    than two groups is skipped. Attention without a matrix of scores has only states."""
     rng = np.random.default_rng(seed)
     results: dict[tuple[str, int], list[tuple[float, ...]]] = {}
     for inputs, groups in examples:
-        output, layers = capture(model, **inputs, output_hidden_states=True)
+        output, layers = _capture(model, **inputs, output_hidden_states=True)
         states = getattr(output, "hidden_states", None) or ()
         for name, predicted, target in clustered(layers, states, groups, seed):
             nmi, ari = scores(predicted, target)
@@ -67,6 +67,14 @@ def groups_found(
             results.setdefault(name, []).append((nmi, ari, *by_chance.tolist()))
     order = sorted(results, key=lambda name: (SOURCES.index(name[0]), name[1]))
     return [GroupScores(*name, *np.array(results[name]).T) for name in order]
+
+
+@torch.no_grad()
+def _capture(model: nn.Module, **inputs: Any) -> tuple[Any, list[Layer]]:
+    if not without_scores(model):
+        return capture(model, **inputs)
+    model.eval()
+    return model(**inputs), []
 
 
 def clustered(

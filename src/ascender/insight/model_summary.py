@@ -8,6 +8,9 @@
   "score"                    the task's score of 256 examples: "" as it is, "sep" with it muted
   "grouping"                 [{"of", "layer", "n", "nmi": [mean, low, high], "ari": …,
                                "chance": [nmi, ari]}]           (insight.grouping)
+  "left_out"                 the kinds of attention without a matrix of scores (performer, linear,
+                             longformer, bigbird): then there are only the score and, of the
+                             grouping, the states
 }
 """
 
@@ -22,7 +25,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from ascender.insight import python_token_classes as python_words
-from ascender.insight.capture import has_rules, muted, rules_of
+from ascender.insight.capture import has_rules, muted, rules_of, without_scores
 from ascender.insight.contribution import Contribution, contributions
 from ascender.insight.grouping import GroupScores, groups_found, mean_interval
 from ascender.insight.loading import fed
@@ -40,11 +43,16 @@ def measure(
 ) -> dict[str, Any]:  # fmt: skip
     """Over the first n test examples of a task. A tokenizer is given where the model has one of
     its own: it then reads the same text by that, and has no score."""
-    say("contributions of the rules")
-    inputs = (x for x, _ in labelled(model, task, tokenizer, n))
-    contribution = contributions(model, inputs, whole=True)
-    result = _contributed(contribution, has_rules(model))
-    result["omega"] = omegas(model, contribution.names, contribution.share.shape[1])
+    lacking = without_scores(model)
+    if lacking:
+        say(f"{' and '.join(lacking)}: no matrix of scores, so only the states are measured")
+        result: dict[str, Any] = {"left_out": list(lacking)}
+    else:
+        say("contributions of the rules")
+        inputs = (x for x, _ in labelled(model, task, tokenizer, n))
+        contribution = contributions(model, inputs, whole=True)
+        result = _contributed(contribution, has_rules(model))
+        result["omega"] = omegas(model, contribution.names, contribution.share.shape[1])
     if tokenizer is None:
         say("scores with a rule muted")
         result["score"] = scores(model, task, max(n, SCORED))

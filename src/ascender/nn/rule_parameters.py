@@ -19,6 +19,7 @@ from ascender.common.validate import check_choice, check_flag, check_int, check_
 from ascender.core.checks import check_affinity, check_neighbours
 from ascender.core.rules import LEARNED, NOT_LEARNED, RULES, Rules
 from ascender.core.scope import SCOPES
+from ascender.kernels import gpu
 
 PER_HEAD = ("per_head", "shared")
 ROLES = (*RULES, "all", "none")
@@ -196,7 +197,7 @@ class RuleParameters(RuleOptions):
         if self.roles is not None:
             for rule in RULES:
                 omega = numbers[f"omega_{rule}"]
-                own = omega.new_tensor([role in (rule, "all") for role in self.roles])
+                own = gpu.filled([float(role in (rule, "all")) for role in self.roles], omega)
                 numbers[f"omega_{rule}"] = omega * own
         return Rules(**numbers, **{name: getattr(self, name) for name in NOT_LEARNED})
 

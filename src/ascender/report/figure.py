@@ -82,6 +82,15 @@ def panels(n: int, height: float, per_row: int = 2) -> tuple[Figure, list[Axes]]
     return figure, axes[:n]
 
 
+def panel_rows(
+    n: int, across: int, height: float, share: bool = True
+) -> tuple[Figure, list[list[Axes]]]:
+    """(a figure a page wide, n rows of axes); `share`: the axes of a row have one y axis."""
+    figure = blank(PAGE, n * height)
+    axes = figure.subplots(n, across, squeeze=False, sharey="row" if share else "none")
+    return figure, [list(row) for row in axes]
+
+
 def stacked(n: int, height: float) -> Any:
     """(figure, n subfigures, one below the other)."""
     figure = blank(PAGE, n * height)

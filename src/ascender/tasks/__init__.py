@@ -31,8 +31,10 @@ TASKS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "grouping": ("grouping:Grouping", "One member of each cluster is named: name the others.", {}),
     "digits": ("digits:Digits", "Which digit is it? 8 × 8 pixels, a token each.", {}),
     "fewshot-digits": (
-        "fewshot_digits:FewShotDigits", "Five kinds of digits under random names: name the last.",
-        {},
+        "fewshot:FewShotDigits", "Five kinds of digits under random names: name the last.", {},
+    ),
+    "fewshot-fashion": (
+        "fewshot:FewShotFashion", "Five kinds of clothing under random names: name the last.", {},
     ),
     "pylib": ("pylib:Pylib", "What comes next in the source of Python's library?", {}),
     "cola": ("glue:Glue", "Is a sentence grammatical? (GLUE)", {"subset": "cola"}),

@@ -62,6 +62,18 @@ def pictures(name: str, split: str, data_dir: str | None) -> Pictures:
     return images, labels
 
 
+def splits(name: str, data_dir: str | None) -> dict[str, Pictures]:
+    """Train, validation (a fixed tenth of the training pictures) and the official test."""
+    images, labels = pictures(name, "train", data_dir)
+    order = np.random.default_rng(0).permutation(len(labels))
+    validation, train = np.sort(order[: len(order) // 10]), np.sort(order[len(order) // 10 :])
+    return {
+        "train": (images[train], labels[train]),
+        "validation": (images[validation], labels[validation]),
+        "test": pictures(name, "test", data_dir),
+    }
+
+
 def _idx(folder: Path, name: str) -> np.ndarray:
     """Two zero bytes, the type (8: bytes), the number of axes, their sizes, the data."""
     path = next((p for p in (folder / name, folder / f"{name}.gz") if p.exists()), None)
@@ -104,24 +116,15 @@ def _from_hub(source: ImageSource, split: str) -> Pictures:
 
 
 class Images(Stored):
-    """What is in the picture? The base of the tasks with pictures. Validation is a fixed tenth of
-    the training pictures; test is the official one."""
+    """What is in the picture? The base of the tasks with pictures."""
 
     position = "learned"
     num_labels = 10
 
     def __init__(self, name: str, data_dir: str | None = None) -> None:
-        source = lookup("pictures", name, SOURCES)
-        self.classes = source.classes
-        images, labels = pictures(name, "train", data_dir)
-        order = np.random.default_rng(0).permutation(len(labels))
-        validation, train = np.sort(order[: len(order) // 10]), np.sort(order[len(order) // 10 :])
-        self.parts: dict[str, Pictures] = {
-            "train": (images[train], labels[train]),
-            "validation": (images[validation], labels[validation]),
-            "test": pictures(name, "test", data_dir),
-        }
-        self.side = images.shape[1]
+        self.classes = lookup("pictures", name, SOURCES).classes
+        self.parts = splits(name, data_dir)
+        self.side = self.parts["train"][0].shape[1]
 
     def rows(self, split: str) -> int:
         return len(self.parts[split][1])

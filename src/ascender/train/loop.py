@@ -41,6 +41,7 @@ STATE: dict[str, Kind] = {
     "step": int, "read": int, "seconds": NUMBER, "drawing": NUMBER, "judging": NUMBER,
     "best": (*NUMBER, type(None)), "best_step": int, "best_lam": dict, "stale": int, "curve": list,
 }  # fmt: skip
+BETAS = (0.9, 0.98)  # of AdamW
 Measure = Callable[[Any, Task], dict[str, Any]]
 
 
@@ -101,7 +102,7 @@ class Trainer:
              "weight_decay": run.decay if matrix else 0.0}
             for matrix in (True, False)
         ]  # fmt: skip
-        self.adam = torch.optim.AdamW(groups, lr=run.rate, betas=(0.9, 0.98))
+        self.adam = torch.optim.AdamW(groups, lr=run.rate, betas=BETAS)
         self.step, self.read = 0, 0
         self.seconds, self.drawing, self.judging = 0.0, 0.0, 0.0  # steps, batches in them, else
         self.best: float | None = None

@@ -117,6 +117,10 @@ VARIANTS: dict[str, tuple[Variant, str]] = {
         Variant("ascender", {"scope": "flock"}),
         "attends to its flock only: itself and the 32 keys of highest affinity",
     ),
+    "flock-no-rules": (
+        Variant("ascender", {"scope": "flock"}, mute=RULES),
+        "attends to its flock only, with the affinity term and without the rules",
+    ),
     "affinity": (
         Variant("ascender", {"affinity": "query-key", "affinity_term": True}, mute=RULES),
         "the affinity of queries and keys as a term of the score, no rules",

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from statistics import median
-from typing import Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from ascender.common.validate import lookup
 from ascender.lab.bundle import Claim
@@ -31,16 +32,18 @@ NONE = same("–")
 
 
 class Finding(NamedTuple):
-    """What came out, and on what ground, in English and Korean."""
+    """What came out, and on what ground, in English and Korean; `facts`: the same ground as values,
+    for a paper's sentences (lab.paper.summary)."""
 
     verdict: Literal["supported", "not_supported", "not_testable", "unfinished", "not_run"]
     why: str
     why_ko: str
+    facts: Mapping[str, Any] = MappingProxyType({})
 
 
-def _finding(holds: bool | None, why: Pair) -> Finding:
+def _finding(holds: bool | None, why: Pair, **facts: Any) -> Finding:
     word: Literal["supported", "not_supported"] = "supported" if holds else "not_supported"
-    return Finding("not_testable" if holds is None else word, *why)
+    return Finding("not_testable" if holds is None else word, *why, facts)
 
 
 def _say(key: str, /, **fields: object) -> Pair:
@@ -57,28 +60,29 @@ def wins(results: SuiteResults) -> Finding:
         for word in ("win", "loss") if by[word]
     ))  # fmt: skip
     holds = (counts["win"] > n / 2 and not counts["loss"]) if n else None
-    return _finding(holds, _say("wins", n=n, named=named, **counts))
+    return _finding(holds, _say("wins", n=n, named=named, **counts), n=n, won=by["win"], **counts)
 
 
 def gain(results: SuiteResults, at_least: float) -> Finding:
     """Some task won by at least so much, in the points of its score."""
     gains = [
-        (c.by_seed.mean, task, c.verdict)
+        (c.by_seed.mean, task, c.verdict, c.by_seed)
         for (task, v), c in results.judged.items()
         if v == RULED and results.of_task(task)[0].higher
     ]
     if not gains:
         return _finding(None, _say("no_scores"))
     won = [one for one in gains if one[2] == "win"]
-    most, task, _ = max(won or gains)
+    most, task, _, by_seed = max(won or gains, key=lambda one: one[:2])
     text = _say("gain" if won else "no_gain", task=task, x=number(most, True))
-    return _finding(bool(won) and most >= at_least, text)
+    return _finding(bool(won) and most >= at_least, text, task=task, by_seed=by_seed)
 
 
 def faster(results: SuiteResults) -> Finding:
     """Every goal is reached in fewer steps, on every seed."""
     parts: list[str] = []
     sure: list[bool] = []
+    goals: list[dict[str, Any]] = []
     for task in results.tasks:
         goal, of = results.goal(task), {c.variant: c for c in results.of_task(task)}
         if goal is None or not {RULED, results.sheet.baseline} <= set(of):
@@ -88,17 +92,18 @@ def faster(results: SuiteResults) -> Finding:
         pairs = list(zip(*costs, strict=True))
         fewer = [b is None or (a is not None and a < b) for a, b in pairs if (a, b) != (None, None)]
         sure += fewer
-        medians = " / ".join(_median(of) for of in costs)
-        parts.append(f"{task} {sum(fewer)} / {len(pairs)} ({medians})")
+        medians = [median(inf if x is None else x for x in of) for of in costs]
+        goals.append({"task": task, "goal": goal, "fewer": sum(fewer), "seeds": len(pairs),
+                      "steps": medians})  # fmt: skip
+        shown = " / ".join(steps(x) for x in medians)
+        parts.append(f"{task} {sum(fewer)} / {len(pairs)} ({shown})")
     names = {"ruled": RULED, "baseline": results.sheet.baseline}
-    return _finding(
-        all(sure) if sure else None, _say("faster", **names, tasks="; ".join(parts))
-    )  # fmt: skip
+    why = _say("faster", **names, tasks="; ".join(parts))
+    return _finding(all(sure) if sure else None, why, goals=goals)
 
 
-def _median(costs: Sequence[float | None]) -> str:
-    """Over seeds; where half of them or more never get there: –."""
-    middle = median(inf if x is None else x for x in costs)
+def steps(middle: float) -> str:
+    """A median over seeds; where half of them or more never get there: –."""
     return "–" if middle == inf else f"{middle:,.0f}"
 
 
@@ -120,7 +125,9 @@ def beats(results: SuiteResults, control: str) -> Finding:
     }
     tasks = listed([_with_verdict(t, pairs[t][0].mean, word) for t, word in words.items()])
     text = _say("beats", control=control, baseline=results.sheet.baseline, tasks=tasks)
-    return _finding(all(word == "win" for word in words.values()), text)
+    holds = all(word == "win" for word in words.values())
+    over = {task: pairs[task][0] for task in words}
+    return _finding(holds, text, control=control, over=over)
 
 
 def cheaper(results: SuiteResults, saving: float) -> Finding:
@@ -136,7 +143,8 @@ def cheaper(results: SuiteResults, saving: float) -> Finding:
     worst = {v: max(worst_flops(results, v), lengths[v]) for v in ruled}
     best = min(ruled, key=lambda v: (worst[v], lengths[v]))
     shown = {"best": _flops(results, [best]), "plain": _flops(results, plain)}
-    return _finding(worst[best] <= 1 - saving, _say("cheaper", **shown))
+    names = {"best": best, "plain": plain, "saving": saving}
+    return _finding(worst[best] <= 1 - saving, _say("cheaper", **shown), **names)
 
 
 def _flops(results: SuiteResults, names: Iterable[str]) -> Pair:
@@ -186,7 +194,8 @@ def groups(results: SuiteResults) -> Finding:
     counts = {word: words.count(word) for word in ("win", "tie", "loss")}
     where = ", ".join(f"{t} {of} {n}" for t, of, n in better) or "–"
     text = _say("groups", where=where, worse=", ".join(worse) or "–", **counts)
-    return _finding(any(t not in worse for t, _, _ in better), text)
+    holds = any(t not in worse for t, _, _ in better)
+    return _finding(holds, text, better=better, n=len(words), **counts)
 
 
 def roles(results: SuiteResults, alpha: float = 0.05) -> Finding:
@@ -199,7 +208,8 @@ def roles(results: SuiteResults, alpha: float = 0.05) -> Finding:
     agreed = {task for (task, _, _), p in ps.items() if p < alpha}
     tasks = {task for task, _, _ in ps}
     layers = ", ".join(f"{task} {layer}: {p_value(p)}" for (task, _, layer), p in ps.items() if p)
-    return _finding(len(agreed) > len(tasks) / 2, _say("roles", layers=layers))
+    most = len(agreed) > len(tasks) / 2
+    return _finding(most, _say("roles", layers=layers), ps=ps, agreed=agreed, tasks=tasks)
 
 
 def adjusted_agreement(rows: Iterable[Mapping[str, Cell]]) -> dict[tuple[str, ...], float]:
@@ -222,20 +232,23 @@ def beside(results: SuiteResults) -> Finding:
     ])  # fmt: skip
     if not won:
         return _finding(None, _say("nowhere", pairs=text))
-    partners = [c.verdict for (t, v), c in judged.items() if t in won and v != RULED]
-    return _finding(all(word == "win" for word in partners) if partners else None, text)
+    partners = {(t, v): c for (t, v), c in judged.items() if t in won and v != RULED}
+    holds = all(c.verdict == "win" for c in partners.values()) if partners else None
+    return _finding(holds, text, won=won, partners=partners)
 
 
 def each(results: SuiteResults) -> Finding:
     """Without any one rule ASCender is worse on some task, and better on none."""
-    parts, holds = [], []
+    parts, holds, worse = [], [], {}
     for name in ("no-align", "no-sep", "no-coh"):
         lost, won = (_tasks(results, name, word) for word in ("loss", "win"))
         if any(v == name for _, v in results.judged):
             holds.append(bool(lost) and not won)
+            worse[name] = lost
             tasks = {"lost": ", ".join(lost) or "–", "won": ", ".join(won) or "–"}
             parts.append(_say("without", name=name, **tasks))
-    return _finding(all(holds) if len(holds) == 3 else None, joined(*parts, joint="; "))
+    of_all = all(holds) if len(holds) == 3 else None
+    return _finding(of_all, joined(*parts, joint="; "), worse=worse)
 
 
 def _word(word: str) -> Pair:
@@ -257,18 +270,25 @@ TESTS: dict[str, Callable[..., Finding]] = {
 }  # fmt: skip
 
 
+def find(claim: Claim, suite_results: Mapping[str, SuiteResults]) -> Finding:
+    """What the trials say of a claim; of a suite that is not finished, no verdict."""
+    results = suite_results.get(claim.suite)
+    if results is None:
+        return Finding("not_run", *_say("not_run"))
+    finding = lookup("test", claim.test, TESTS)(results, **claim.given)
+    return finding._replace(verdict="unfinished") if results.source.missing else finding
+
+
 def claims(stated: Sequence[Claim], suite_results: Mapping[str, SuiteResults]) -> Table:
     """A row a claim."""
     rows = []
     for claim in stated:
         results, done = suite_results.get(claim.suite), "0"
-        finding = Finding("not_run", *_say("not_run"))
+        finding = find(claim, suite_results)
         if results is not None:
-            finding = lookup("test", claim.test, TESTS)(results, **claim.given)
             done = str(len(results.records))
             if results.source.missing:
                 done += f" / {len(results.sheet.trials)}"
-                finding = finding._replace(verdict="unfinished")
         rows.append({
             "paper_claim": Cell(claim.text, ko=claim.text_ko),
             "suite": Cell(claim.suite),

@@ -16,18 +16,33 @@ FIGURE_STRINGS: dict[str, Pair] = {
         "소프트맥스이다.",
     ),
     "caption.pareto": (
-        "Figure 2. Quality against cost: mean test score with its 95% interval against the "
-        "attention FLOPs of one example. Line: the Pareto frontier. Dotted: chance (a number where "
-        "it is far from all scores). ↓: lower is better.",
-        "그림 2. 비용 대비 성능: 예제 하나의 어텐션 FLOPs에 대한 평균 테스트 점수와 95% 구간. 선: "
-        "파레토 경계. 점선: 우연 수준(점수들과 멀면 숫자로 표시). ↓: 낮을수록 좋다.",
+        "Figure 2. Quality against cost: mean test score over seeds against the attention FLOPs of "
+        "one example (counted), the time of a training step and the peak memory of the process "
+        "(both measured while training), with 95% intervals. Line: the Pareto frontier. Dotted: "
+        "chance (a number where it is far from all scores). ↓: lower is better.",
+        "그림 2. 비용 대비 성능: 예제 하나의 어텐션 FLOPs(계산값), 학습 스텝의 시간과 프로세스의 "
+        "최대 메모리(학습 중 측정값)에 대한 시드 평균 테스트 점수와 95% 구간. 선: 파레토 경계. "
+        "점선: 우연 수준(점수들과 멀면 숫자로 표시). ↓: 낮을수록 좋다.",
+    ),
+    "caption.layer_pareto": (
+        "Figure 2, at length. Quality in the trials against the cost of an attention layer on more "
+        "tokens than the trials have (their number is above the panels): FLOPs of a forward pass "
+        "(counted), its latency, and peak memory of a training pass (both measured). Only variants "
+        "whose layer was measured. Line: the Pareto frontier.",
+        "그림 2, 긴 입력. 시행의 성능과, 시행보다 긴 입력(토큰 수는 패널 위)에서 잰 어텐션 층의 "
+        "비용: 순전파의 FLOPs(계산값), 지연 시간, 학습 패스의 최대 메모리(측정값). 층을 측정한 "
+        "변형만 그렸다. 선: 파레토 경계.",
     ),
     "caption.deltas": (
-        "Figure 3. Differences from {baseline}, paired by seed, with 95% intervals. Triangle up: "
-        "win; circle: tie; triangle down: loss; cross: not judged. Band: differences below the "
-        "smallest difference of interest.",
-        "그림 3. {baseline}과의 차이(같은 시드끼리)와 95% 구간. 위 세모: 우세, 원: 무승부, 아래 "
-        "세모: 열세, 가위표: 판정 불가. 띠: 관심을 둘 최소 차이보다 작은 차이.",
+        "Figure 3. Differences from {baseline}, paired by seed, with 95% intervals. Left: test "
+        "score. Triangle up: win; circle: tie; triangle down: loss; cross: not judged; band: "
+        "differences below the smallest difference of interest. Right: how much more attention "
+        "FLOPs (counted), time of a training step and peak memory of the process (both measured "
+        "while training) it takes.",
+        "그림 3. {baseline} 대비 차이(같은 시드끼리)와 95% 구간. 왼쪽: 테스트 점수. 위 세모: 우세, "
+        "원: 무승부, 아래 세모: 열세, 가위표: 판정 불가, 띠: 관심을 둘 최소 차이보다 작은 차이. "
+        "오른쪽: 어텐션 FLOPs(계산값), 학습 스텝의 시간, 프로세스의 최대 메모리(학습 중 측정값)가 "
+        "얼마나 더 드는지.",
     ),
     "caption.heads": (
         "Figure 4. Rule weights by head: ω of {variant} by layer and head at the end of training, "
@@ -57,9 +72,21 @@ FIGURE_STRINGS: dict[str, Pair] = {
         "NMI. 시드 평균과 95% 구간. 점선: 레이블을 섞은 값.",
     ),
     "caption.length": (
-        "Figure 5. Quality against length: mean test score over seeds with its 95% interval. "
-        "Dotted: chance.",
-        "그림 5. 길이에 따른 성능: 시드 평균 테스트 점수와 95% 구간. 점선: 우연 수준.",
+        "Figure 5. Quality and costs against length (mean tokens of an example, padding left out): "
+        "test score, attention FLOPs of one example (counted), time of a training step and peak "
+        "memory of the process (both measured while training). Means over seeds with 95% "
+        "intervals. Dotted: chance.",
+        "그림 5. 길이(예제의 평균 토큰 수, 패딩 제외)에 따른 성능과 비용: 테스트 점수, 예제 하나의 "
+        "어텐션 FLOPs(계산값), 학습 스텝의 시간과 프로세스의 최대 메모리(학습 중 측정값). 시드 "
+        "평균과 95% 구간. 점선: 우연 수준.",
+    ),
+    "caption.layer_costs": (
+        "Figure 5, costs. One attention layer on random tokens, batch 1, by length: FLOPs of a "
+        "forward pass (counted), its latency, the time of a training pass (best of several turns) "
+        "and the peak memory of a training pass in a process of its own.",
+        "그림 5, 비용. 임의의 토큰(배치 1)에 대한 어텐션 층 하나의 길이별 비용: 순전파의 "
+        "FLOPs(계산값), 지연 시간, 학습 패스의 시간(여러 번 중 가장 빠른 값), 별도 프로세스에서 잰 "
+        "학습 패스의 최대 메모리.",
     ),
     "caption.curves": (
         "Learning curves: validation score, not smoothed. Thin: each seed; thick: their mean. "
@@ -82,6 +109,26 @@ FIGURE_STRINGS: dict[str, Pair] = {
     "axis.key": ("key", "키"),
     "axis.score": ("score", "점수"),
     "axis.flops": ("attention FLOPs per example", "예제당 어텐션 FLOPs"),
+    "axis.step_ms": ("training step [ms]", "학습 스텝 [ms]"),
+    "axis.memory": ("peak memory [MB]", "최대 메모리 [MB]"),
+    "axis.more_flops": ("attention FLOPs", "어텐션 FLOPs"),
+    "axis.more_step_ms": ("time of a training step", "학습 스텝의 시간"),
+    "axis.more_memory": ("peak memory", "최대 메모리"),
+    "axis.cost_difference": (
+        "cost, difference from {baseline} [%]",
+        "비용, {baseline} 대비 차이 [%]",
+    ),
+    "axis.own_cost_difference": (
+        "cost, difference within the pair [%]",
+        "비용, 짝 안에서의 차이 [%]",
+    ),
+    "axis.layer_flops": ("FLOPs of a forward pass", "순전파의 FLOPs"),
+    "axis.layer_ms": ("forward pass [ms]", "순전파 [ms]"),
+    "axis.layer_training_ms": ("training pass [ms]", "학습 패스 [ms]"),
+    "axis.layer_memory": ("training memory [MB]", "학습 메모리 [MB]"),
+    "axis.tokens": ("tokens per example", "예제당 토큰 수"),
+    "axis.layer_tokens": ("tokens", "토큰 수"),
+    "axis.at_length": ("{task} (layer of {n} tokens)", "{task} (토큰 {n}개의 층)"),
     "axis.test": ("test {metric}", "테스트 {metric}"),
     "axis.validation": ("validation {metric}", "검증 {metric}"),
     "axis.difference": ("{metric}, difference from {baseline}", "{metric}, {baseline} 대비 차이"),
@@ -100,8 +147,8 @@ FIGURE_STRINGS: dict[str, Pair] = {
     "axis.of_attention": ("attention", "어텐션"),
     "axis.of_states": ("states", "상태"),
     "left_out.no_lengths": (
-        "Figure 5: no task was run at more than one length (options {names}).",
-        "그림 5: 둘 이상의 길이(옵션 {names})로 실행한 과제가 없다.",
+        "Figure 5: no task was run at more than one length.",
+        "그림 5: 둘 이상의 길이로 실행한 과제가 없다.",
     ),
     "left_out.no_heads": ("Figure 4: no variant has ω.", "그림 4: ω가 있는 변형이 없다."),
     "left_out.no_omega": (

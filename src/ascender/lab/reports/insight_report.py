@@ -49,6 +49,7 @@ def save(
     page = ReportPage(
         f"{title} · ASCender", (title, title),
         (Paragraph(_models(models, names), "soft"),
+         *(Paragraph(pair, "soft") for pair in remarks(models)),
          *(Paragraph(pair, "said") for pair in advice(models, names[models[0].variant][0]))),
         (
             Section(STRINGS["page.figures"], tuple(drawn), "figures"),
@@ -111,7 +112,14 @@ def _figures(
     return drawn, paths
 
 
-# --- advice
+# --- remarks and advice
+
+
+def remarks(models: Sequence[ModelInsight]) -> list[Pair]:
+    """Which variants could only be measured in part."""
+    return [
+        STRINGS.pair("remark.no_scores", variant=m.variant) for m in models if m.left_out
+    ]  # fmt: skip
 
 
 def advice(models: Sequence[ModelInsight], model: str) -> tuple[Pair, Pair]:

@@ -45,6 +45,11 @@ class ModelInsight:
         return all("moved" in f for f in self.measurements)
 
     @property
+    def left_out(self) -> bool:
+        """Whether its attention has no matrix of scores: then only the states were measured."""
+        return any(f.get("left_out") for f in self.measurements)
+
+    @property
     def rules(self) -> tuple[str, ...]:
         """Those whose moved attention was measured: with "aff" where it is a term."""
         return rules_in(self.measurements[0])

@@ -9,7 +9,13 @@ from typing import Any
 
 from ascender.common.files import write
 from ascender.lab.judge import Record
-from ascender.lab.reports import attention_maps, figures, head_figures
+from ascender.lab.reports import (
+    attention_maps,
+    curve_figures,
+    figures,
+    head_figures,
+    length_figures,
+)
 from ascender.lab.reports.methods import methods
 from ascender.lab.reports.model_insight import insight_tables, measured
 from ascender.lab.reports.opening import main_figure, ordered, sentence
@@ -27,12 +33,19 @@ from ascender.report.table import Cell, Column, Table, as_csv, latex, markdown_s
 
 VERDICTS = ("win", "tie", "loss", "unjudged")
 FIGURES: dict[str, Callable[[SuiteResults, Label], Any]] = {
-    "pareto": figures.pareto, "deltas": figures.deltas, "heads": head_figures.heads,
-    "roles": head_figures.roles, "grouping": head_figures.grouping, "length": figures.length,
-    "curves": figures.curves, "omega": figures.omegas,
+    "pareto": figures.pareto, "layer_pareto": length_figures.layer_pareto,
+    "deltas": figures.deltas, "heads": head_figures.heads, "roles": head_figures.roles,
+    "grouping": head_figures.grouping, "length": length_figures.length,
+    "layer_costs": length_figures.layer_costs, "curves": curve_figures.curves,
+    "omega": curve_figures.omegas,
 }  # fmt: skip
-OF_TEST_SCORES = ("pareto", "deltas", "length")
-OPTIONAL = ("roles", "grouping")  # left out without a word where a suite does not ask for them
+OF_TEST_SCORES = ("pareto", "layer_pareto", "deltas", "length")
+OPTIONAL = (
+    "layer_pareto",
+    "roles",
+    "grouping",
+    "layer_costs",
+)  # left out without a word where a suite does not ask for them
 REASONS = {"deltas": "no_judged", "length": "no_lengths", "heads": "no_heads", "omega": "no_omega"}
 
 
@@ -129,8 +142,7 @@ def draw_all(
                 with_effects = name == "heads" and any(m.ruled for m in measured(results))
                 keep(name, figure, "heads_measured" if with_effects else name)
             elif name not in OPTIONAL:
-                lengths = ", ".join(figures.LENGTHS)
-                left_out.append(STRINGS.pair(f"left_out.{REASONS[name]}", names=lengths))
+                left_out.append(STRINGS.pair(f"left_out.{REASONS[name]}"))
     return drawn, left_out, paths
 
 

@@ -125,6 +125,8 @@ class SuiteResults:
                 why = "no_common" if c is None else "one_seed" if c.by_seed.n < 2 else "no_spread"
                 names = {"task": condition.task, "variant": condition.variant}
                 remarks.append(_remark(why, baseline=base.variant, **names))
+        lacking = {c.variant for c in self.conditions for r in c.records if _left_out(r)}
+        remarks += [_remark("no_scores", variant=v) for v in self.variants if v in lacking]
         most = max(len(condition.records) for condition in self.conditions)
         if 1 < most < FEW:
             remarks.append(_remark("few_seeds", n=most))
@@ -133,6 +135,11 @@ class SuiteResults:
 
 def _remark(name: str, **fields: object) -> Pair:
     return STRINGS.pair(f"remark.{name}", **fields)
+
+
+def _left_out(record: Record) -> bool:
+    """Whether its model was measured, but has no matrix of scores to measure."""
+    return bool((record.get("insight") or {}).get("left_out"))
 
 
 def omega(record: Record) -> Mapping[str, list[list[float]]]:

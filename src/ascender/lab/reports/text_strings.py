@@ -144,6 +144,12 @@ TEXT_STRINGS: dict[str, Pair] = {
         "was fixed after the runs.",
         "주어진 묶음의 판정 규칙이 시행과 함께 기록된 것과 다르다. 이 규칙은 실행 후에 정해졌다.",
     ),
+    "remark.no_scores": (
+        "{variant}: its attention has no matrix of scores, so of its models only scores and states "
+        "were measured (no contributions, roles or attention clusters).",
+        "{variant}: 이 어텐션에는 점수 행렬이 없어 학습된 모델에서 점수와 상태만 측정했다(기여, "
+        "역할, 어텐션 군집 없음).",
+    ),
     "remark.few_seeds": (
         "At most {n} seeds per condition: t intervals are wide and p values coarse. Interpret "
         "verdicts with care.",

@@ -11,6 +11,9 @@ Scaling stretches the wavelengths 2π/θ by up to `factor` f, for texts longer t
     llama3   s θ_m + (1 − s) θ_m / f            s = (Lθ_m/2π − low) / (high − low) within [0, 1]:
                                                 untouched if it turns `high` times within L tokens,
                                                 / f if fewer than `low` times
+
+Partial rotary (GPT-NeoX, https://arxiv.org/abs/2204.06745): only `fraction` of the pairs turn, with
+the θ of a head of that width; the others compare content alone.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ class Rope(Position):
     Laws: lengths stay; adding one number to all positions changes no score; position 0 changes
     nothing; factor = 1 is no scaling.
 
+    fraction                           of the pairs that turn; 1: all
     base                               θ_m = base^(−2m/d)
     scaling, factor                    None, "linear", "ntk" or "llama3", and how far
     low_freq_factor, high_freq_factor  llama3's low and high
@@ -52,7 +56,7 @@ class Rope(Position):
     def __init__(
         self, head_dim: int, base: float = 10000.0, scaling: str | None = None,
         factor: float = 1.0, low_freq_factor: float = 1.0, high_freq_factor: float = 4.0,
-        original_length: int = 8192,
+        original_length: int = 8192, fraction: float = 1.0,
     ) -> None:  # fmt: skip
         super().__init__()
         if head_dim < 2 or head_dim % 2:
@@ -69,17 +73,22 @@ class Rope(Position):
                 "expected 0 < low < high"
             )
         check_int("original_length", original_length, 1)
+        check_positive("fraction", fraction)
+        self.pairs = round(fraction * head_dim / 2) if fraction <= 1 else 0
+        if not self.pairs:
+            least = f"a share in [{2 / head_dim:g}, 1] (head_dim = {head_dim})"
+            raise ValueError(f"fraction = {fraction}; expected {least}")
         self.head_dim, self.base, self.scaling, self.factor = head_dim, base, scaling, factor
         self.low_freq_factor, self.high_freq_factor = low_freq_factor, high_freq_factor
-        self.original_length = original_length
+        self.original_length, self.fraction = original_length, fraction
         self._theta = self.frequencies()
         self._last: tuple[Tensor, int, tuple[Tensor, Tensor]] | None = None
         self.register_buffer("theta", torch.empty(head_dim // 2), persistent=False)
         self.reset_parameters()
 
     def frequencies(self) -> tuple[float, ...]:
-        """θ_m, scaled."""
-        half, f = self.head_dim // 2, self.factor
+        """θ_m, scaled; 0 of a pair that does not turn."""
+        half, f = self.pairs, self.factor
         theta = [self.base ** (-m / half) for m in range(half)]
         if self.scaling == "linear":
             theta = [t / f for t in theta]
@@ -90,7 +99,7 @@ class Rope(Position):
             s = [(L * t / (2 * math.pi) - low) / (high - low) for t in theta]
             s = [min(max(x, 0.0), 1.0) for x in s]
             theta = [x * t + (1 - x) * t / f for x, t in zip(s, theta, strict=True)]
-        return tuple(theta)
+        return (*theta, *[0.0] * (self.head_dim // 2 - half))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Rope:
         """θ is computed again where the module is moved or cast: bfloat16 would round it."""
@@ -130,6 +139,7 @@ class Rope(Position):
 
     def extra_repr(self) -> str:
         text = f"head_dim={self.head_dim}, base={self.base:g}"
+        text += "" if self.fraction == 1 else f", fraction={self.fraction:g}"
         scaled = f", scaling={self.scaling!r}, factor={self.factor}"
         return text if self.scaling is None else text + scaled
 

@@ -1,0 +1,1 @@
+"""The paper: from stored trials to a folder that compiles."""
