@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from ascender.common.validate import check_flag, check_int, check_number, check_options
 from ascender.core.checks import KNOWN_ELSEWHERE, check_other, check_window, make_visibility
+from ascender.core.choose_backend import check_backend
 from ascender.core.combine import Bias, Parts, add_bias
 from ascender.core.normalizers import NORMALIZERS, Normalizer
 from ascender.core.normalizers import normalizer as make_normalizer
@@ -105,6 +106,7 @@ class Attention(nn.Module, ABC):
         check_number("dropout", dropout, "a number in [0, 1)", 0, 1)
         check_window(window, n_global)
         check_flag("bias", bias)
+        check_backend(backend)
         self.dim, self.heads, self.kv_heads = dim, heads, kv_heads
         self.head_dim = dim // heads if head_dim is None else head_dim
         self.window, self.n_global = window, n_global
