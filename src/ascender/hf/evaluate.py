@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ascender.common.files import reason
+
 ALIASES = {  # what people call them → lm-eval's names, where they differ
     "super_glue": ("super-glue-lm-eval-v1",),
     "superglue": ("super-glue-lm-eval-v1",),
@@ -191,6 +193,13 @@ def _loaded(manager: Any, names: list[str]) -> Any:
         return manager.load(names)
     except ImportError as missing:
         raise ImportError(f"{', '.join(names)}: lm-eval needs more for these: {missing}") from None
+    except (OSError, ValueError):
+        raise
+    except Exception as error:  # SCROLLS and others fetch rows and metrics in their own way
+        raise OSError(
+            f"{', '.join(names)}: lm-eval cannot load these ({type(error).__name__}: "
+            f"{reason(error)}); expected a network, as they fetch their files themselves"
+        ) from error
 
 
 def _harness(model: Any, tokenizer: Any, batch_size: int, max_length: int | None) -> Any:
