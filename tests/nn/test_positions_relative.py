@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ascender import LowRank, asc_attention
 from ascender.core.affinity import bucket
 from ascender.core.visibility import Visibility
+from ascender.nn.baselines import attention
 from ascender.nn.baselines.longformer import window_attention
 from ascender.nn.baselines.vanilla import Vanilla
 from ascender.nn.positions import T5, Alibi, Shaw
@@ -210,6 +211,90 @@ def test_shaw_is_its_loops(place, clip, shift):
         assert not torch.allclose(shaw.values(A, p + clip, j), want[1])
 
 
+def both_by_hand(q, k, shaw, p, j):
+    """(q_i + a^Q_r)·(k_j + a^K_r), one pair at a time."""
+    rows = []
+    for i, at in enumerate(p.tolist()):
+        for n, there in enumerate(j.tolist()):
+            r = max(-shaw.clip, min(shaw.clip, there - at)) + shaw.clip
+            rows.append(((q[:, :, i] + shaw.a_Q[r]) * (k[:, :, n] + shaw.a_K[r])).sum(-1))
+    return torch.stack(rows, -1).unflatten(-1, (len(p), len(j)))
+
+
+@given(places(), st.integers(0, 6), st.integers(-1000, 1000))
+def test_shaw_on_queries_is_its_loops(place, clip, shift):
+    """With the base score the three terms are one product of two shifted vectors."""
+    (p, j), shaw = place, make("shaw", clip=clip, queries=True)
+    q = randn(B, H, len(p), D, seed=3).requires_grad_()
+    k = randn(B, H, len(j), D, seed=4).requires_grad_()
+    leaves = [q, k, shaw.a_K, shaw.a_Q]
+    want = both_by_hand(q, k, shaw, p, j)
+    for s in (0, shift):
+        got = q @ k.mT + shaw.scores(q, p + s, j + s) + shaw.key_scores(k, p + s, j + s)
+        assert torch.allclose(got, want)
+        a, b = (torch.autograd.grad(x.sin().sum(), leaves, retain_graph=True) for x in (got, want))
+        assert all(torch.allclose(x, y) for x, y in zip(a, b, strict=True))
+    if clip and len(j) > 1:
+        wrong = shaw.key_scores(k.flip(2), p, j)
+        assert not torch.allclose(q @ k.mT + shaw.scores(q, p, j) + wrong, want)
+
+
+def shaw_layer(kind, kv_heads=3, **options):
+    """A layer with Shaw's positions whose tables are not small."""
+    torch.manual_seed(0)
+    at = make("shaw", clip=2, **options)
+    return attention(kind, DIM, H, kv_heads=kv_heads, position=at).double()
+
+
+@pytest.mark.parametrize("kv_heads", [1, 3])
+@pytest.mark.parametrize("kind", ["vanilla", "ascender"])
+def test_attention_with_shaw_on_queries(kind, kv_heads):
+    """The base score is the oracle's, rows see nothing of the future or of padding, decoding with
+    a cache equals the full pass, and a^Q = 0 is queries=False."""
+    layer, x = shaw_layer(kind, kv_heads, queries=True), randn(B, M, DIM, seed=9)
+    out, parts = layer(x, causal=True, return_parts=True)
+    streams, p = layer.project(x), torch.arange(M)
+    k = streams["k"].repeat_interleave(H // kv_heads, 1)
+    want = both_by_hand(streams["q"], k, layer.position, p, p) / D**0.5
+    seen = torch.ones(M, M, dtype=torch.bool).tril()
+    assert torch.allclose((parts.base + parts.other)[..., seen], want[..., seen])
+    assert torch.allclose(layer(x, causal=True), out)
+    cache = layer.new_cache()
+    steps = [layer(x[:, :4], cache=cache)]
+    steps += [layer(x[:, i : i + 1], cache=cache) for i in range(4, M)]
+    assert torch.allclose(torch.cat(steps, 1), out)
+    later = torch.cat([x[:, :6], randn(B, M - 6, DIM, seed=5)], 1)
+    assert torch.allclose(layer(later, causal=True)[:, :6], out[:, :6])
+    assert not torch.allclose(layer(later)[:, :6], layer(x)[:, :6])
+    real = torch.arange(M) < torch.tensor([[M], [7]])
+    junk = x.masked_fill(~real[..., None], torch.nan)
+    assert torch.allclose(layer(junk, mask=real)[real], layer(x, mask=real)[real])
+    plain = shaw_layer(kind, kv_heads)
+    plain.load_state_dict({n: t for n, t in layer.state_dict().items() if not n.endswith("a_Q")})
+    assert not torch.allclose(plain(x), layer(x))
+    layer.position.a_Q.data.zero_()
+    assert torch.allclose(plain(x), layer(x))
+
+
+def test_gradients_with_shaw_on_queries():
+    layer, x = shaw_layer("ascender", queries=True), randn(1, 5, DIM, seed=7).requires_grad_()
+    tables = [layer.position.a_Q, layer.position.a_K]
+    assert torch.autograd.gradcheck(lambda x, *_: layer(x, causal=True), (x, *tables))
+
+
+def test_shaw_without_the_option_is_as_before():
+    """The same names, and the same draws, as weights that were saved before it."""
+    torch.manual_seed(0)
+    plain = Shaw(D, clip=2)
+    torch.manual_seed(0)
+    with_queries = Shaw(D, clip=2, queries=True)
+    assert list(plain.state_dict()) == ["a_K", "a_V"]
+    for name, table in plain.state_dict().items():
+        assert torch.equal(table, with_queries.state_dict()[name])
+    assert plain.key_scores(randn(1, 1, M, D), *tail()) is None
+    assert repr(with_queries) == "Shaw(head_dim=6, clip=2, queries=True)"
+
+
 def test_shaw_keys_are_wav2vec2_berts():
     from transformers import Wav2Vec2BertConfig
     from transformers.models.wav2vec2_bert.modeling_wav2vec2_bert import Wav2Vec2BertSelfAttention
@@ -270,10 +355,11 @@ class Largest(TorchDispatchMode):
 
 
 def test_shaw_makes_no_vector_for_every_pair():
-    shaw, p = Shaw(D, clip=2).double(), torch.arange(M)
+    shaw, p = Shaw(D, clip=2, queries=True).double(), torch.arange(M)
     q, A = randn(1, 1, M, D).requires_grad_(), randn(1, 1, M, M).requires_grad_()
     with Largest() as ours:
-        (shaw.scores(q, p, p).sum() + shaw.values(A, p, p).sum()).backward()
+        scores = shaw.scores(q, p, p) + shaw.key_scores(q, p, p)
+        (scores.sum() + shaw.values(A, p, p).sum()).backward()
     assert ours.numbers == M * M
     with Largest() as naive:
         torch.einsum("bhnd,nmd->bhnm", q, shaw.a_K[shaw.r(p, p)])

@@ -55,6 +55,7 @@ def test_pieces_of_position_and_normalizer():
         ("ascender+kapa=3", "no option 'kapa'.*'kappa'"),
         ("vanilla+tau_sep=1", "vanilla attention has no option 'tau_sep'"),
         ("vanilla+shaw+clip=far", "clip = 'far'; expected an int ≥ 0"),
+        ("vanilla+shaw+queries=1", "queries = 1; expected True or False"),
         ("vanilla+clip=3", "clip = 3 in variant 'vanilla.clip=3' is an option of shaw; expected"),
         ("vanilla+size=3", "size = 3.*is an option of topk; expected it after .topk"),
         ("vanilla+topk=3", r"topk=3 in variant.*expected vanilla.topk.size=3"),

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from ascender.common.validate import check_flag, check_int, check_number, check_options
 from ascender.core.checks import KNOWN_ELSEWHERE, check_other, check_window, make_visibility
 from ascender.core.choose_backend import check_backend
-from ascender.core.combine import Bias, Parts, add_bias
+from ascender.core.combine import Bias, Parts, add_bias, repeat_kv
 from ascender.core.normalizers import NORMALIZERS, Normalizer
 from ascender.core.normalizers import normalizer as make_normalizer
 from ascender.core.scope import FarKeys
@@ -57,7 +57,9 @@ WAYS = ("embed", "rotate", "bias", "scores", "values")  # in which a position ca
 
 def ways(kind: type[Position]) -> list[str]:
     """How a position acts: the methods that it overrides."""
-    return [w for w in WAYS if getattr(kind, w) is not getattr(Position, w)]
+    acts = {w for w in (*WAYS, "key_scores") if getattr(kind, w) is not getattr(Position, w)}
+    acts |= {"scores"} if "key_scores" in acts else set()
+    return [w for w in WAYS if w in acts]
 
 
 def options_of(kind: type) -> list[str]:
@@ -158,13 +160,23 @@ class Attention(nn.Module, ABC):
         return vis.visible[0]
 
     def bias(self, call: Call, other: Bias) -> Bias:
-        """β: the caller's, the position's, and Shaw's q_i·a^K_ij/√d."""
+        """β: the caller's, the position's, and Shaw's q_i·a^K_ij/√d and a^Q_ij·k_j/√d."""
         vis = call.vis
         if vis.cross:
             return other
         other = add_bias(other, self.position.bias(vis.p, vis.j, vis.causal))
-        scores = self.position.scores(call.q, vis.p, vis.j)
-        return other if scores is None else add_bias(other, scores / call.q.shape[-1] ** 0.5)
+        for scores in (self.position.scores(call.q, vis.p, vis.j), self._key_scores(call)):
+            if scores is not None:
+                other = add_bias(other, scores / call.q.shape[-1] ** 0.5)
+        return other
+
+    def _key_scores(self, call: Call) -> Float[Tensor, "B H N M"] | None:
+        """What the position adds by the keys, those in a cache included."""
+        if type(self.position).key_scores is Position.key_scores:
+            return None  # some caches have no keys
+        keys = call.k if call.cache is None else call.cache["k"]
+        scores = self.position.key_scores(keys, call.vis.p, call.vis.j)
+        return None if scores is None else repeat_kv(scores, self.heads)
 
     def neighbours_of(self, call: Call) -> Int[Tensor, "..."] | FarKeys | None:
         """The neighbour lists of a pass, for another layer to use."""

@@ -4,6 +4,7 @@
     rotate   q_i ← R_p(i) q_i,  k_j ← R_j k_j            queries and keys
     bias     S_ij ← S_ij + β_ij                          the scores
     scores   S_ij ← S_ij + q_i·a^K_ij / √d               the scores, by what the query asks
+    key_scores   S_ij ← S_ij + a^Q_ij·k_j / √d           the scores, by what the key offers
     values   out_i ← out_i + Σ_j A_ij a^V_ij             the outputs, by where the weights lie
 
 p are the positions of the queries, j those of the keys: any whole numbers, since a query block is
@@ -22,6 +23,7 @@ from ascender.core.backends.base import Need
 from ascender.core.combine import Bias
 from ascender.core.shapes import (
     KeyPositions,
+    Keys,
     Outputs,
     Queries,
     QueryPositions,
@@ -61,6 +63,10 @@ class Position(nn.Module):
 
     def scores(self, q: Queries, p: QueryPositions, j: KeyPositions) -> Scores | None:
         """q_i·a^K_ij, not yet divided by √d; None where 0."""
+        return None
+
+    def key_scores(self, k: Keys, p: QueryPositions, j: KeyPositions) -> Scores | None:
+        """a^Q_ij·k_j, and what both sides have together, not yet divided by √d; None where 0."""
         return None
 
     def values(self, weights: Scores, p: QueryPositions, j: KeyPositions) -> Outputs | None:
