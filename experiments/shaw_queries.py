@@ -16,6 +16,6 @@ SUITE = Suite(
     claim="Relative vectors on queries too make Shaw's positions better.",
     claim_ko="쿼리에도 상대 위치 벡터를 두면 Shaw의 위치 표현이 더 좋아진다.",
     baseline="vanilla+shaw",
-    runs=tuned(["recall", "listops-short"], ["vanilla+shaw", "vanilla+shaw+queries=True"]),
+    runs=tuned(["recall", "listops-short"], ["vanilla+shaw", "vanilla+shaw+queries=True"], 3),
     rule=RULE,
 )
