@@ -6,10 +6,11 @@ import torch
 import torch.nn.functional as F
 
 from ascender import asc_attention
-from ascender.core.backends import flash_cuda, folded
+from ascender.core.backends import flash_cuda, folded, tiles
 from ascender.core.backends.flash import attend
 from ascender.core.checks import build_flock
 from ascender.core.choose_backend import BACKENDS, choose_backend
+from ascender.core.combine import LowRank
 from ascender.core.rules import Rules
 from ascender.kernels import gpu
 from ascender.nn.positions.alibi import Alibi
@@ -105,6 +106,27 @@ def test_the_fold_equals_the_definition(causal, as_on_cuda):
     for a, b in zip(*found, strict=True):
         assert torch.allclose(a, b, atol=1e-4 * b.abs().max().item())
     assert len(as_on_cuda) >= 2
+
+
+@pytest.mark.parametrize("kind", ["alibi", "window", "flock", "flock in float64"])
+@pytest.mark.parametrize("room", [1, 1 << 25])  # blocks of a window at once: one, or all
+def test_other_paths_equal_the_definition(kind, room, as_on_cuda, monkeypatch):
+    """A bias of two columns in the rows that are computed again, windows with globals in pieces of
+    any size, flock scope with global queries and without Triton."""
+    monkeypatch.setattr(tiles, "GPU_SCORES", room)
+    options = {
+        "alibi": {"other": LowRank(torch.randn(H, 70, 1), torch.randn(70, 1))},
+        "window": {"window": 5, "n_global": 2},
+    }.get(kind, {"window": 5, "n_global": 2, "scope": "flock", "rules": {"far": [2, 3, 1]}})
+    inputs, options = call(torch.float64 if "64" in kind else torch.float32, **options)
+    backend = {"alibi": "folded", "window": "windowed"}.get(kind, "flock")
+    found = []
+    for name in (backend, "dense"):
+        leaves = [t.clone().requires_grad_() for t in inputs]
+        out = asc_attention(*leaves, backend=name, **options)
+        found.append([out, *torch.autograd.grad(out.square().sum(), leaves)])
+    for a, b in zip(*found, strict=True):
+        assert torch.allclose(a, b, atol=1e-4 * b.abs().max().item())
 
 
 def test_tokens_that_are_not_finite_stay_contained(as_on_cuda):

@@ -213,7 +213,54 @@ def test_topk_ties_and_sizes():
     assert ((TopK(4).weights(total, V) > 0).sum(-1) <= 4).all()
 
 
+@pytest.mark.parametrize("share", [0.06, 0.29, 0.5, 0.99])
+def test_topk_keeps_a_share_of_the_visible(share):
+    """⌊share · n_i⌋ of the n_i keys of row i, at least one: the same as TopK(that many)."""
+    total, V = rows(9)
+    got = TopK(share).weights(total, V)
+    counts = set()
+    for b, h, i in np.ndindex(*total.shape[:3]):
+        row, seen = total[b, h, i], V.expand(total.shape)[b, h, i]
+        n = int(seen.sum())
+        size = max(1, (n * round(100 * share)) // 100)
+        counts.add(size)
+        want = TopK(size).weights(row.view(1, 1, 1, -1), seen.view(1, 1, 1, -1)).flatten()
+        assert torch.allclose(got[b, h, i], want, atol=1e-15)
+    assert len(counts) > 1 or share < 0.1  # rows of several lengths
+
+
+def test_a_share_is_not_rounded_down_by_floats():
+    """0.29 · 100 is 28.999999999999996 in floating point, and 29 keys."""
+    s, everyone = torch.arange(100.0).view(1, 1, 1, -1), torch.ones(1, 1, 1, 100, dtype=torch.bool)
+    assert int((TopK(0.29).weights(s, everyone) > 0).sum()) == 29
+
+
+@pytest.mark.parametrize("size", [5, 0.3])
+@pytest.mark.parametrize("n", [31, 211])
+def test_vanilla_topk_decodes_what_it_computes_at_once(size, n):
+    torch.manual_seed(0)
+    module = Vanilla(15, 3, position="alibi", normalizer=TopK(size, temperature=0.6)).double()
+    x = torch.randn(2, n, 15).double()
+    cache, full = module.new_cache(), module(x, causal=True)
+    steps = torch.cat([module(x[:, i : i + 1], cache=cache) for i in range(n)], 1)
+    assert gap(steps, full) <= EXACT
+    assert gap(module(x, causal=True, return_parts=True)[0], full) <= EXACT
+    module.normalizer = TopK(size)
+    assert gap(module(x, causal=True), full) > 1e-2  # the temperature matters
+
+
 # What each one is.
+
+
+@pytest.mark.parametrize("kind", NORMALIZERS.values())
+def test_every_normalizer_divides_by_its_temperature(kind):
+    own = {"heads": H} if kind is ScalableSoftmax else {}
+    x = under(kind(**own, temperature=0.5), "causal")
+    cooler = {**x.numbers, "tau_score": 0.5 * x.numbers["tau_score"]}
+    expected = run(replace(x, numbers=cooler, normalizer=kind(**own)), "dense")
+    assert gap(run(x, "dense"), expected) <= EXACT
+    assert gap(run(replace(x, normalizer=kind(**own)), "dense"), expected) > 1e-2
+    assert repr(kind(**own, temperature=0.5)).endswith("temperature=0.5)")
 
 
 @pytest.mark.parametrize("backend", ["dense", "folded", "decode", "compact"])

@@ -216,13 +216,16 @@ def test_by_name():
     [
         (lambda: normalizer("sofmax", heads=2), "unknown normalizer 'sofmax'.*softmax, ssmax"),
         (lambda: normalizer("topk", heads=2, k=3), "topk has no option 'k'.*size"),
-        (lambda: normalizer("sparsemax", heads=2, size=3), "no option 'size'.*none"),
+        (lambda: normalizer("sparsemax", heads=2, size=3), "no option 'size'.*temperature"),
         (lambda: Softmax(0.0), "temperature = 0.0.*positive"),
         (lambda: Softmax("hot"), "temperature = 'hot'"),
         (lambda: ScalableSoftmax(0), "heads = 0"),
         (lambda: ScalableSoftmax(2, s=-1.0), "s = -1.0.*positive"),
         (lambda: LengthAware(1), "reference = 1.*≥ 2"),
         (lambda: TopK(0), "size = 0.*≥ 1"),
+        (lambda: TopK(1.5), r"size = 1.5; expected an int ≥ 1, or a share.*\(0, 1\)"),
+        (lambda: TopK("8"), "size = '8'; expected an int ≥ 1, or a share"),
+        (lambda: TopK(4, temperature=[1, 2]), r"temperature = \[1, 2\]; expected a positive"),
         (lambda: run(under(ScalableSoftmax(H + 1), "full"), "dense"), "ssmax has 4 heads.*3"),
     ],
 )

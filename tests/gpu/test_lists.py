@@ -4,8 +4,7 @@ import pytest
 
 pytest.importorskip("triton", reason="triton is not installed; `make test-gpu-offline` does it")
 
-from ascender.kernels.gpu import list_kernels
-from ascender.kernels.gpu.list_attention import runs
+from ascender.kernels.gpu import list_kernels, runs
 from support import gpu_interpreted as interpreted
 from support.gpu_ahead_of_time import SHARED, needs
 

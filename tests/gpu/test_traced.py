@@ -4,12 +4,14 @@ meet, and the launches are few, however long the text."""
 import pytest
 import torch
 
-from ascender import AscenderAttention
+from ascender import AscenderAttention, LossWeights, collect
 from ascender.kernels import gpu
 from support.gpu_traced import Launches, fake_cuda
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 HALF = {"dtype": torch.bfloat16}
+FLOCK = {"scope": "flock"}
+GLOBALS = {**FLOCK, "window": 8, "n_global": 3}
 CASES = {
     "causal": {},
     "full": {"causal": False},
@@ -18,11 +20,38 @@ CASES = {
     "alibi": {"position": "alibi"},
     "alibi in half": {"position": "alibi", **HALF},
     "rotary": {"position": "rope"},
+    "narrow geometry": {"d_z": 4, "d_a": 4},
+    "sizes by head": {"k": [2, 3, 4, 4], "roles": ["align", "sep", "coh", "all"]},
+    "reused scores": {"neighbours": "scores"},
+    "grouped": {"kv_heads": 2, "position": "rope"},
+    "cross": {"cross": True, "causal": False},
+    "losses": {"losses": True},
     "window": {"window": 64},
-    "flock": {"scope": "flock"},
-    "flock in half": {"scope": "flock", "window": 8, **HALF},
+    "window and globals": {"window": 64, "n_global": 3, "padded": True},
+    "losses in a window": {"window": 16, "losses": True},
+    "flock": FLOCK,
+    "flock in half": {**FLOCK, "window": 8, **HALF},
+    "flock and globals": GLOBALS,
+    "flock, grouped": {**FLOCK, "kv_heads": 2, "position": "rope", "far": [4, 8, 4, 4]},
+    "flock, padded": {**FLOCK, "padded": True, "causal": False, "affinity_bias": 32},
+    "flock across": {**FLOCK, "cross": True, "causal": False},
+    "flock, sharpened": {**FLOCK, "normalizer": "ssmax"},
+    "flock, sparse weights": {**FLOCK, "normalizer": "topk"},
+    "flock with losses": {**GLOBALS, "losses": True},
+    "flock in float64": {**FLOCK, "dtype": torch.float64},
+    "float64": {"dtype": torch.float64},
+    "any mask": {"any_mask": True},
+    "dropout": {"dropout": 0.1},
 }
-KERNEL = {"flock": "list_attention", "flock in half": "list_attention", "window": "bmm"}
+# Everything in which each pair of tokens has a number of its own.
+BY_PAIR = ("float64", "any mask", "dropout", "flock with losses")
+KERNEL = {
+    **dict.fromkeys(BY_PAIR, "bmm"),
+    **{name: "list_attention" for name in CASES if "flock" in name and name not in BY_PAIR},
+    **{name: "bmm" for name in CASES if "window" in name},
+    "flock, sparse weights": "list_dot",
+    "flock in float64": "bmm",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -40,51 +69,137 @@ def meta_as_gpu(monkeypatch):
     )
 
 
-def run(device, name, n=500):
+def run(device, name, n=500, backward=False):
     """The module's output and the launches of its call."""
     options = dict(CASES[name])
     call = {"causal": options.pop("causal", True)}
     dtype = options.pop("dtype", torch.float32)
-    padded = options.pop("padded", False)
+    padded, any_mask, cross, losses = (
+        options.pop(name, False) for name in ("padded", "any_mask", "cross", "losses")
+    )
     torch.set_default_dtype(dtype)
     with torch.device(device):
         module = AscenderAttention(64, 4, **options)
         torch.set_default_dtype(torch.float32)
-        x = torch.randn(2, n, 64, dtype=dtype)
+        x = torch.randn(2, n, 64, dtype=dtype, requires_grad=backward)
         if padded:
             call["mask"] = torch.ones(2, n, dtype=torch.bool)
-        with Launches() as launches:
-            return module(x, **call), launches.names
+        if any_mask:
+            call["mask"] = torch.ones(2, 1, n, n, dtype=torch.bool)
+        if cross:
+            call["context"] = torch.randn(2, n + 11, 64, dtype=dtype)
+        index = 0.1 if module.has_index else 0.0
+        weights = LossWeights(align=0.1, sep=0.1, coh=0.1, index=index) if losses else None
+        with Launches() as launches, collect(module, weights or LossWeights()) as collected:
+            out = module(x, **call)
+            if backward:
+                loss = out.float().sum() + collected.total() if losses else out.float().sum()
+                loss.backward()
+        return out, launches
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_forward_waits_for_nothing(name):
     with fake_cuda(), torch.no_grad():
-        out, names = run("cuda", name)
+        out, launches = run("cuda", name)
     assert out.device.type == "cuda"
-    assert KERNEL.get(name, "_scaled_dot_product_efficient_attention") in names
-    assert "_local_scalar_dense" not in names
+    assert KERNEL.get(name, "_scaled_dot_product_efficient_attention") in launches.names
+    assert not launches.waits
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_backward_waits_for_nothing(name, meta_as_gpu):
-    with Launches() as launches:
-        out, _ = run("meta", name)
-        out.float().sum().backward()
-    backward = {"list_attention": "list_attention_backward"}
+    _, launches = run("meta", name, backward=True)
     kernel = KERNEL.get(name, "_scaled_dot_product_efficient_attention")
-    assert (
-        backward.get(kernel, kernel if kernel == "bmm" else kernel + "_backward") in launches.names
-    )
+    backward = {"list_dot": "list_bag_transposed", "bmm": "bmm"}
+    assert backward.get(kernel, kernel + "_backward") in launches.names
+    assert not launches.waits
 
 
-@pytest.mark.parametrize(("name", "most"), [("causal", 800), ("flock", 200), ("window", 2000)])
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("causal", 800), ("flock", 200), ("flock and globals", 700), ("window", 1000)],
+)
 def test_launches_do_not_grow_with_the_text(name, most, meta_as_gpu):
-    short, long = (len(run("meta", name, n)[1]) for n in (2000, 32000))
+    short, long = (len(run("meta", name, n)[1].names) for n in (2000, 32000))
     assert long <= short <= most
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in BY_PAIR])
+def test_nothing_has_a_number_for_every_pair(name, meta_as_gpu):
+    """Eight times the tokens need at most eight times the memory, and a little."""
+    with torch.no_grad():
+        short, long = (run("meta", name, n)[1].largest for n in (2000, 16000))
+    assert long <= 10 * short
+
+
+def test_a_number_for_every_pair_is_noticed(meta_as_gpu):
+    with torch.no_grad():
+        short, long = (run("meta", "dropout", n)[1].largest for n in (500, 2000))
+    assert long > 10 * short
+
+
+DECODED = {
+    "visible": {},
+    "grouped": {"kv_heads": 2, "position": "rope"},
+    "sizes by head": {"k": [1, 2, 3, 4]},
+    "half": HALF,
+    "padded": {"padded": True},
+    "window and globals": {"window": 64, "n_global": 3},
+    "flock": FLOCK,
+    "flock, grouped": {**FLOCK, "kv_heads": 2, "position": "rope"},
+    "flock in half": {**FLOCK, **HALF},
+    "flock and globals": GLOBALS,
+    "flock without far keys": {**GLOBALS, "far": 0},
+    "flock, sharpened": {**FLOCK, "normalizer": "ssmax"},
+}
+
+
+@pytest.mark.parametrize("name", DECODED)
+def test_decoding_waits_for_nothing(name):
+    """A text, then one token, then three at once; in flock scope no row of all keys is written,
+    but for the search: its memory is that of the index."""
+    options = dict(DECODED[name])
+    dtype, padded = options.pop("dtype", torch.float32), options.pop("padded", False)
+    with fake_cuda(), torch.no_grad():
+        torch.set_default_dtype(dtype)
+        with torch.device("cuda"):
+            module = AscenderAttention(64, 4, **options)
+            torch.set_default_dtype(torch.float32)
+            cache = module.new_cache()
+            for n in (500, 1, 3):
+                x = torch.randn(2, n, 64, dtype=dtype)
+                mask = torch.ones(2, n, dtype=torch.bool) if padded else None
+                with Launches() as launches:
+                    module(x, cache=cache, mask=mask)
+                assert not launches.waits
+    if "flock" in name:
+        assert "list_attention" in launches.names
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_packed_sequences_wait_for_nothing(backward, meta_as_gpu):
+    """With max_seqlen; without it the length of the longest is read."""
+    layer = AscenderAttention(64, 4).to("meta")
+    x = torch.randn(1, 700, 64, device="meta", requires_grad=backward)
+    cu = torch.zeros(4, dtype=torch.int32, device="meta")
+    with Launches() as launches, torch.set_grad_enabled(backward):
+        y = layer(x, causal=True, cu_seqlens=cu, max_seqlen=400)
+        if backward:
+            y.sum().backward()
+    assert y.shape == x.shape
+    assert not launches.waits
+    with pytest.raises(Exception, match="meta"):
+        layer(x, cu_seqlens=cu)
 
 
 def test_what_reads_a_number_is_noticed(monkeypatch):
     monkeypatch.setattr(gpu, "on_gpu", lambda t: False)
     with fake_cuda(), torch.no_grad(), pytest.raises(Exception, match="_local_scalar_dense"):
         run("cuda", "causal")
+
+
+def test_a_copy_from_the_host_is_noticed():
+    with fake_cuda(), Launches() as launches:
+        torch.tensor([1, 2], device="cuda")
+    assert launches.waits == ["_to_copy"]

@@ -243,6 +243,24 @@ def test_without_a_network_the_error_says_what_to_bring(fresh):
     assert "--data-dir DIR with glue/sst2/validation.jsonl" in found.stderr
 
 
+def test_tasks_that_fetch_for_themselves_are_one_line_too(fresh, monkeypatch):
+    """SCROLLS, without a network: httpx's ConnectError, which is no OSError."""
+
+    class ConnectError(Exception):
+        pass
+
+    def load(manager, names):
+        raise ConnectError("no way out\nof here")
+
+    manager = type(find(["sst2"])[0])
+    monkeypatch.setattr(manager, "load", load)
+    found = run(fresh, "--tasks", "scrolls_qasper")
+    assert found.exit_code == 1
+    expected = "error: scrolls_qasper: lm-eval cannot load these (ConnectError: no way out of here)"
+    assert found.stderr.strip().splitlines()[-1].startswith(expected)
+    assert isinstance(found.exception, SystemExit)
+
+
 def test_data_from_leaves_no_trace():
     from lm_eval.api.task import ConfigurableTask
 

@@ -38,15 +38,29 @@ def fake_cuda():
         yield
 
 
+READS = {
+    "_local_scalar_dense", "equal", "is_nonzero", "item", "masked_select", "nonzero", "unique_dim",
+    "_unique2", "unique_consecutive",
+}  # fmt: skip
+
+
 class Launches(TorchDispatchMode):
-    """Counts the operators that are no views: about as many kernels would be launched."""
+    """Counts the operators that are no views: about as many kernels would be launched. `waits`: of
+    these the ones for which the host waits, since it reads numbers or copies to another device.
+    `largest`: the size of the largest result."""
 
     def __init__(self):
         super().__init__()
-        self.names = []
+        self.names, self.waits, self.largest = [], [], 0
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         name = str(operator).split(".")[1]
+        out = operator(*args, **(kwargs or {}))
+        copied = {"_to_copy": (args[0], out), "copy_": args[:2]}.get(name, ()) if args else ()
+        if name in READS or len({t.device.type for t in copied}) > 1:
+            self.waits.append(name)
         if name not in VIEWS:
             self.names.append(name)
-        return operator(*args, **(kwargs or {}))
+            if isinstance(out, torch.Tensor):
+                self.largest = max(self.largest, out.numel())
+        return out

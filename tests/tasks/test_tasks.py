@@ -2,10 +2,12 @@
 
 import doctest
 import importlib
+import inspect
 
 import pytest
 import torch
 
+from ascender.cli.errors import message
 from ascender.tasks import TASKS, kind_of, task
 from ascender.tasks.base import SPLITS
 
@@ -115,3 +117,26 @@ def test_an_example_is_displayed(made):
     if groups is not None:
         assert seen.groups == groups[0].tolist()
         assert max(seen.groups) < len(seen.group_names)
+
+
+class NoNetwork(Exception):
+    """As httpx's ConnectError: no OSError."""
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in TASKS if "data_dir" in inspect.signature(kind_of(n)).parameters]
+)
+def test_without_a_network_the_error_is_one_line_that_names_the_files(name, monkeypatch, tmp_path):
+    datasets = pytest.importorskip("datasets")
+
+    def load_dataset(*args, **options):
+        raise NoNetwork("no way out\nof here")
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    for where in ({}, {"data_dir": str(tmp_path)}):
+        with pytest.raises(FileNotFoundError) as error:
+            task(name, **where)
+        said = message(error.value, "train")
+        assert said is not None
+        assert "\n" not in said
+        assert "; expected" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,6 +43,7 @@ class Commands(TyperGroup):
     """The root of the command line: its handler stands around every command."""
 
     def invoke(self, ctx: Any) -> Any:  # click's Context, or that of the copy in typer
+        os.environ.setdefault("HF_HUB_VERBOSITY", "error")  # else ten lines of retries offline
         if ctx.params.get("traceback"):
             return super().invoke(ctx)
         with one_line_errors(ctx):

@@ -57,6 +57,10 @@ def run(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="An option of sbatch, such as partition=cpu."),
     ] = None,
+    costs_device: Annotated[
+        str | None,
+        typer.Option(help="Where costs of layers are measured: cpu, cuda, … Default: the CPU."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the trials that are missing, then show the table.
@@ -71,7 +75,8 @@ def run(
         with ended_by_sigterm():
             result = lab.run(
                 suite, out, seeds=seeds, workers=workers, engine=engine, address=address,
-                budget=budget, data_dir=data_dir, slurm=dict(map(_setting, slurm or ())), say=note,
+                budget=budget, data_dir=data_dir, slurm=dict(map(_setting, slurm or ())),
+                costs_device=costs_device, say=note,
             )  # fmt: skip
     except KeyboardInterrupt:
         note("stopped; the same command continues")

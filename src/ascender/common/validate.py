@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -65,6 +65,19 @@ def check_number(
     fits = isinstance(value, Real) and not isinstance(value, bool)
     if not fits or not math.isfinite(value) or not low <= value < high:
         raise ValueError(f"{name} = {value!r}; expected {expected}")
+
+
+def check_by_head(name: str, value: Any, heads: int, expected: str, low: float = -math.inf) -> None:
+    """A finite number of at least `low`, or a list of one a head."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        lists = f", or a list of {heads} (one a head)" if heads > 1 else ""
+        check_number(name, value, f"{expected}{lists}", low)
+        return
+    if len(value) not in (1, heads):
+        many = f"1 or {heads} (one a head)" if heads > 1 else "1, which all heads share"
+        raise ValueError(f"{name} has {len(value)} values; expected {many}")
+    for i, one in enumerate(value):
+        check_number(f"{name}[{i}]", one, expected, low)
 
 
 def check_positive(name: str, value: Any) -> None:

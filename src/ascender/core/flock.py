@@ -251,8 +251,10 @@ class Flock:
         lists = [n for n in LISTS if isinstance(getattr(flock, n), Tensor)]
         names = (*OF_QUERIES, *lists)
         cut: dict[str, Any] = {name: getattr(flock, name).index_select(-2, which) for name in names}
-        other = flock.other_dense
-        if other is not None and to_4d(other).shape[-2] > 1:
+        other = flock.other
+        if isinstance(other, LowRank):
+            other = LowRank(other.left.index_select(-2, which), other.right)
+        elif other is not None and to_4d(other).shape[-2] > 1:
             other = to_4d(other).index_select(-2, which)
         vis = flock.vis.rows(which)
         scope = None if flock.scope is None else replace(flock.scope, vis=vis)
@@ -275,9 +277,11 @@ class Flock:
             if not isinstance(t, Tensor) or t.ndim <= axis or t.shape[axis] == 1:
                 return t
             if id(t) not in known:
-                index = torch.tensor(heads, device=t.device)
-                one = len(heads) == 1
-                known[id(t)] = t.narrow(axis, heads[0], 1) if one else t.index_select(axis, index)
+                if len(heads) == 1:
+                    known[id(t)] = t.narrow(axis, heads[0], 1)
+                else:
+                    index = torch.tensor(heads, device=t.device)
+                    known[id(t)] = t.index_select(axis, index)
             return known[id(t)]
 
         tensors = {n: cut(getattr(self, n)) for n in (*OF_QUERIES, *OF_KEYS, *LISTS)}

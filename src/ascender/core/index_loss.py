@@ -22,8 +22,10 @@ from ascender.core.affinity import at_distance
 from ascender.core.backends.dense import dense
 from ascender.core.flock import Flock
 from ascender.core.scope import FlockScope
+from ascender.kernels import gpu
 
 CHUNK = 1 << 22  # weights of all heads in memory at once, per sequence
+GPU_CHUNK = 1 << 26  # the same on a GPU, of all sequences
 
 
 def index_loss(
@@ -35,10 +37,11 @@ def index_loss(
     """L_index of a call. `scope`: window and globals, needed also where flock.scope is None (dense
     attention). h_q and h_k: projections of detached tokens."""
     flock = flock.repeat_kv()
-    (_, H, N, _), M = flock.q.shape, flock.vis.M
+    (B, H, N, _), M = flock.q.shape, flock.vis.M
+    chunk = GPU_CHUNK // (B * H * M) if gpu.on_gpu(flock.q) else CHUNK // (H * M)
     total = h_q.new_zeros((), dtype=flock.accum_dtype)
     count = torch.zeros_like(total)
-    for rows in torch.arange(N, device=flock.q.device).split(max(1, CHUNK // (H * M))):
+    for rows in torch.arange(N, device=flock.q.device).split(max(1, chunk)):
         kl, valid = _divergence(flock, scope, h_q, h_k, rows)
         total, count = total + kl.sum(), count + valid.sum()
     return total / count.clamp_min(1)

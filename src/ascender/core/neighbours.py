@@ -131,7 +131,7 @@ def best(
     index = top.indices if full else top.indices.masked_fill(top.values == -torch.inf, -1)
     if ranked:
         rank = torch.arange(K, device=index.device)
-        limit = rank.new_tensor(sizes).view(-1, *(1,) * (scores.ndim - 2))
+        limit = gpu.filled(sizes, rank).view(-1, *(1,) * (scores.ndim - 2))
         index = index.masked_fill(rank >= limit, -1)
     return index
 

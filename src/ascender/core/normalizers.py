@@ -3,9 +3,12 @@
     softmax     A_ij ∝ exp(S_ij / T)
     ssmax       softmax with q_i times s·log n_i           n_i = |V(i)|, s > 0 learned, one a head
     length      softmax with q_i times log n_i / log n₀
-    topk        softmax over the `size` largest S_ij of the row
+    topk        softmax over the `size` largest S_ij of the row, a number of keys or a share of n_i
     sparsemax   A_ij = max(0, S_ij − τ_i)                  τ_i makes the row sum to 1
     entmax15    A_ij = max(0, S_ij/2 − τ_i)²               likewise
+
+Each takes a `temperature` T, by which the whole score is divided first; T = 1 changes nothing. A
+learned T is `Rules.tau_score`.
 
 Laws: a row is ≥ 0 and sums to 1, 0 outside V(i); a row that sees nothing is 0, never NaN; adding a
 number to a whole row of scores changes nothing (backends leave such numbers out); heads are alike
@@ -24,7 +27,13 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from ascender.common.validate import check_int, check_options, check_positive, lookup
+from ascender.common.validate import (
+    check_int,
+    check_number,
+    check_options,
+    check_positive,
+    lookup,
+)
 from ascender.core.geometry import accum_dtype
 from ascender.core.rules import Rules
 from ascender.core.shapes import Counts, Queries, Scores, Visible
@@ -45,6 +54,11 @@ class Normalizer(nn.Module):
     temperature: float = 1.0
     softmax: bool = True
 
+    def __init__(self, temperature: float = 1.0) -> None:
+        super().__init__()
+        check_positive("temperature", temperature)
+        self.temperature = float(temperature)
+
     def sharpen(self, q: Queries, n: Counts) -> Queries:
         """q, each row times what the length n = |V(i)| asks for."""
         return q
@@ -57,17 +71,17 @@ class Normalizer(nn.Module):
     def forward(self, total: Tensor, visible: Tensor) -> Tensor:
         return self.weights(total, visible)
 
+    def extra_repr(self) -> str:
+        T = f"temperature={self.temperature:g}"
+        return ", ".join([*self.own_repr(), *([T] if self.temperature != 1 else [])])
+
+    def own_repr(self) -> list[str]:
+        """Its own options, as its repr shows them."""
+        return []
+
 
 class Softmax(Normalizer):
-    """A_ij ∝ exp(S_ij / T). T = 1 is the plain one; a learned T is `Rules.tau_score`."""
-
-    def __init__(self, temperature: float = 1.0) -> None:
-        super().__init__()
-        check_positive("temperature", temperature)
-        self.temperature = float(temperature)
-
-    def extra_repr(self) -> str:
-        return f"temperature={self.temperature:g}"
+    """A_ij ∝ exp(S_ij / T)."""
 
 
 class ScalableSoftmax(Normalizer):
@@ -79,8 +93,8 @@ class ScalableSoftmax(Normalizer):
 
     name = "ssmax"
 
-    def __init__(self, heads: int, s: float = 0.43) -> None:
-        super().__init__()
+    def __init__(self, heads: int, s: float = 0.43, temperature: float = 1.0) -> None:
+        super().__init__(temperature)
         check_int("heads", heads, 1)
         check_positive("s", s)
         self.s = s
@@ -96,8 +110,8 @@ class ScalableSoftmax(Normalizer):
         s = self.log_s.to(accum_dtype(q.dtype)).exp().view(-1, 1, 1)
         return _times(q, s * _log(n, q))
 
-    def extra_repr(self) -> str:
-        return f"heads={self.log_s.numel()}"
+    def own_repr(self) -> list[str]:
+        return [f"heads={self.log_s.numel()}"]
 
 
 class LengthAware(Normalizer):
@@ -107,36 +121,51 @@ class LengthAware(Normalizer):
 
     name = "length"
 
-    def __init__(self, reference: int = 512) -> None:
-        super().__init__()
+    def __init__(self, reference: int = 512, temperature: float = 1.0) -> None:
+        super().__init__(temperature)
         check_int("reference", reference, 2)
         self.reference = reference
 
     def sharpen(self, q: Queries, n: Counts) -> Queries:
         return _times(q, _log(n, q) / math.log(self.reference))
 
-    def extra_repr(self) -> str:
-        return f"reference={self.reference}"
+    def own_repr(self) -> list[str]:
+        return [f"reference={self.reference}"]
 
 
 class TopK(Normalizer):
     """Softmax over the `size` largest scores of a row; the others have weight 0 and no gradient.
-    Never more than `size`: of keys tied at the edge the earliest stay."""
+    Never more than `size`: of keys tied at the edge the earliest stay.
+
+    size    an int: as many keys. A float in (0, 1): that share of the keys that the row sees,
+            rounded down, at least one: 0.06 is 6 of 100 keys
+    """
 
     name = "topk"
     softmax = False
 
-    def __init__(self, size: int = 32) -> None:
-        super().__init__()
-        check_int("size", size, 1)
+    def __init__(self, size: int | float = 32, temperature: float = 1.0) -> None:
+        super().__init__(temperature)
+        if isinstance(size, float):
+            expected = "an int ≥ 1, or a share of the keys in (0, 1) such as 0.06"
+            check_number("size", size, expected, math.ulp(0.0), 1)
+        else:
+            check_int("size", size, 1, ", or a share of the keys in (0, 1) such as 0.06")
         self.size = size
+
+    def sizes(self, n: Counts) -> int | Counts:
+        """How many keys each row keeps, of n_i."""
+        if not isinstance(self.size, float):
+            return self.size
+        return (n * self.size + 1e-6).floor().clamp_min(1).long()  # 0.29 · 100 is 28.999…
 
     def weights(self, total: Scores, visible: Visible) -> Scores:
         s, shown = _hide(total, visible)
-        return masked_softmax(s, shown & largest(s.detach(), self.size)).to(total.dtype)
+        keep = largest(s.detach(), self.sizes(shown.sum(-1, keepdim=True)))
+        return masked_softmax(s, shown & keep).to(total.dtype)
 
-    def extra_repr(self) -> str:
-        return f"size={self.size}"
+    def own_repr(self) -> list[str]:
+        return [f"size={self.size}"]
 
 
 class Sparsemax(Normalizer):
@@ -145,8 +174,8 @@ class Sparsemax(Normalizer):
     name = "sparsemax"
     softmax = False
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, temperature: float = 1.0) -> None:
+        super().__init__(temperature)
         _entmax()  # said now, not at the first call
 
     def weights(self, total: Scores, visible: Visible) -> Scores:
@@ -180,10 +209,17 @@ def normalizer(which: str | Normalizer | None, *, heads: int, **options: Any) ->
         if options:
             raise TypeError(f"{which} with {options}; expected its options where it was made")
         return which
-    kind = lookup("normalizer", "softmax" if which is None else which, NORMALIZERS)
-    allowed = list(inspect.signature(kind).parameters)
-    check_options(str(which), options, [name for name in allowed if name != "heads"])
-    return kind(**({"heads": heads} if "heads" in allowed else {}), **options)
+    name = "softmax" if which is None else which
+    kind = lookup("normalizer", name, NORMALIZERS)
+    check_options(str(name), options, normalizer_options(str(name)))
+    learns = "heads" in inspect.signature(kind).parameters
+    return kind(**({"heads": heads} if learns else {}), **options)
+
+
+def normalizer_options(name: str) -> list[str]:
+    """What a normaliser takes beyond the number of heads."""
+    takes = inspect.signature(lookup("normalizer", name, NORMALIZERS)).parameters
+    return [option for option in takes if option != "heads"]
 
 
 def apply_normalizer(
@@ -206,9 +242,14 @@ def apply_normalizer(
     return q, rules, None if normalizer.softmax else normalizer
 
 
-def largest(s: Scores, size: int) -> Bool[Tensor, "B H N M"]:
+def largest(s: Scores, size: int | Counts) -> Bool[Tensor, "B H N M"]:
     """The `size` largest of each row; of those tied at the edge the earliest. NaN is largest."""
-    edge = s.topk(min(size, s.shape[-1]), sorted=False).values.amin(-1, keepdim=True)
+    if isinstance(size, Tensor):
+        size = size.clamp_max(s.shape[-1])
+        top = s.topk(int(size.max()) if size.numel() else 1).values
+        edge = top.gather(-1, size.expand(*s.shape[:-1], 1) - 1)
+    else:
+        edge = s.topk(min(size, s.shape[-1]), sorted=False).values.amin(-1, keepdim=True)
     above, tied = ~(s <= edge), s == edge
     room = size - above.sum(-1, keepdim=True)
     return above | (tied & (tied.cumsum(-1) <= room))

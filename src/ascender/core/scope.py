@@ -19,6 +19,7 @@ from torch import Tensor
 from ascender.common.lazy import lazy
 from ascender.core.neighbours import as_mask
 from ascender.core.visibility import Visibility
+from ascender.kernels import gpu
 
 SCOPES = ("visible", "flock")
 
@@ -76,6 +77,14 @@ class FlockScope:
             return flock
         return flock | (self.is_global[:, None] & self.vis.visible)
 
+    @property
+    def leading(self) -> int | None:
+        """How many queries are global, those in front; None where only the device knows."""
+        if self.vis.cross or not self.n_global:
+            return 0
+        first = self.vis.first
+        return None if first is None else max(0, min(self.n_global - first, self.vis.N))
+
     @lazy
     def is_global(self) -> Bool[Tensor, "N"]:
         """Which queries attend to all of V(i)."""
@@ -90,5 +99,5 @@ class FlockScope:
             near = replace(vis, window=self.window, n_global=self.n_global).count
         if isinstance(far, Tensor):
             return near + (far >= 0).sum(-1, keepdim=True)
-        m = vis.p.new_tensor(far).view(1, -1, 1, 1)
+        m = gpu.filled(far, vis.p).view(1, -1, 1, 1)
         return near + torch.minimum(m, vis.count - near)

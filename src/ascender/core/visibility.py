@@ -11,6 +11,7 @@ All code that follows uses this object; nothing else in the package reads masks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -19,8 +20,10 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from ascender.common.lazy import lazy
+from ascender.kernels import gpu
 
 CHUNK = 256  # rows of V written out at once
+GPU_CHUNK = 1 << 28  # truth values of V written out at once on a GPU
 
 
 @dataclass(frozen=True)
@@ -35,13 +38,15 @@ class Visibility:
     mask: Bool[Tensor, "#B #H #N M"] | None = None  # each of b, h, n is full or 1
     cross: bool = False
     beyond: int | None = None
+    first: int | None = None  # p[0], where the host knows it and p counts up from there
 
     @staticmethod
     def of(N: int, M: int, *, device: torch.device | str = "cpu", **kinds) -> Visibility:  # type: ignore[no-untyped-def]
         """The usual case: keys 0 … M−1, queries at their tail."""
         j = torch.arange(M, device=device)
         offset = 0 if kinds.get("cross") else M - N
-        return Visibility(torch.arange(offset, offset + N, device=device), j, **kinds)
+        p = torch.arange(offset, offset + N, device=device)
+        return Visibility(p, j, first=offset, **kinds)
 
     @property
     def N(self) -> int:
@@ -88,8 +93,7 @@ class Visibility:
         if self.p.ndim > 1 or self.j.ndim > 1:
             return self.visible.sum(-1, keepdim=True)
         if not self.by_key_only:
-            chunks = (self.rows(slice(a, a + CHUNK)) for a in range(0, self.N, CHUNK))
-            return torch.cat([rows.visible.sum(-1, keepdim=True) for rows in chunks], -2)
+            return torch.cat([rows.visible.sum(-1, keepdim=True) for rows in self._chunks()], -2)
         if self.mask is None:
             before = torch.arange(self.M + 1, device=self.j.device).view(1, 1, -1)
         else:
@@ -155,16 +159,30 @@ class Visibility:
         mask = self.mask
         if mask is not None and mask.shape[-2] != 1:
             mask = mask[..., which, :]
-        return replace(self, p=self.p[which], mask=mask)
+        return replace(self, p=self.p[which], mask=mask, first=self._first_of(which))
 
-    def sees(self, keys: Bool[Tensor, "B H M"], chunk: int = CHUNK) -> Bool[Tensor, "B H N"]:
+    def _first_of(self, which: Tensor | slice) -> int | None:
+        """`first` of some of the queries."""
+        if self.first is None or not isinstance(which, slice):
+            return None
+        start, _, step = which.indices(self.N)
+        return self.first + start if step == 1 else None
+
+    def _chunks(self, each: int = 1, chunk: int | None = None) -> Iterator[Visibility]:
+        """Some of the queries at a time, `chunk` or as many as the device likes; `each`: how many
+        truth values a pair has, or as many as the mask has."""
+        if chunk is None:
+            chunk = CHUNK
+        if gpu.on_gpu(self.p):
+            mask = 1 if self.mask is None else self.mask.shape[0] * self.mask.shape[1]
+            chunk = max(CHUNK, GPU_CHUNK // (max(each, mask) * self.M))
+        return (self.rows(slice(a, a + chunk)) for a in range(0, self.N, chunk))
+
+    def sees(self, keys: Bool[Tensor, "B H M"], chunk: int | None = None) -> Bool[Tensor, "B H N"]:
         """Whether row i sees any of the marked keys: counted, or in chunks of rows."""
         if self.by_key_only and self.beyond is None and self.p.ndim == self.j.ndim == 1:
             mask = keys[..., None, :] if self.mask is None else keys[..., None, :] & self.mask
             any_key = replace(self, mask=mask).count.squeeze(-1) > 0
             return any_key.expand(*any_key.shape[:-1], self.N)
-        parts = []
-        for a in range(0, self.N, chunk):
-            rows = self.rows(slice(a, a + chunk))
-            parts.append((rows.visible & keys[..., None, :]).any(-1))
-        return torch.cat(parts, -1)
+        chunks = self._chunks(keys.shape[0] * keys.shape[1], chunk)
+        return torch.cat([(rows.visible & keys[..., None, :]).any(-1) for rows in chunks], -1)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, no_type_check
 
 import torch
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from ascender.common.user_code import import_code, is_code
+from ascender.common.user_code import import_code, is_code, is_imported
 from ascender.common.validate import check_int, check_number, lookup, nearest
 from ascender.core.normalizers import NORMALIZERS, Normalizer, normalizer
 from ascender.core.schedule import LOSSES, LossWeights, check_lam
-from ascender.nn.baselines import ATTENTIONS, attention, attention_kind, options_of
+from ascender.nn.baselines import ATTENTIONS, OWNED, attention, attention_kind, options_of
 from ascender.nn.positions import POSITIONS, Position, position
+from ascender.nn.rule_parameters import OPTIONS
 from ascender.nn.slot import Attention
 
 PRESETS: dict[str, dict[str, int]] = {
@@ -33,7 +35,8 @@ class AscenderConfig(PreTrainedConfig):
     """The sizes of a pre-norm Transformer and the attention, position and normaliser of its slot.
 
     attention, position, normalizer          names (`ascender list attentions`, …)
-    …_options                                what each takes beyond its sizes, such as {"k": 8}
+    …_options                                what each takes beyond its sizes, such as {"k": 8};
+                                             attention's may be given by name too: k=8, tau_sep=0.5
     cross_attention                          of a decoder; None: `attention` where it can
     plain_layers                             layers, from 0, that have vanilla attention instead
     share_neighbours                         layers that go by one search for neighbours (in flock
@@ -85,9 +88,9 @@ class AscenderConfig(PreTrainedConfig):
     decoder_start_token_id: int | None = None
 
     def __post_init__(self, **kwargs: Any) -> None:
-        for name in kwargs:
-            if name not in THEIRS and (near := nearest(name, type(self).__annotations__)):
-                raise ValueError(f"unknown field {name!r}{near}")
+        for name in ("attention_options", "position_options", "normalizer_options"):
+            setattr(self, name, _mapping(name, getattr(self, name)))
+        kwargs = self._take_options(kwargs)
         if self.num_key_value_heads is None:
             self.num_key_value_heads = self.num_attention_heads
         if self.num_decoder_layers is None:
@@ -95,9 +98,36 @@ class AscenderConfig(PreTrainedConfig):
         if self.intermediate_size is None and isinstance(self.hidden_size, int):
             # 8/3, as gated layers have it, in steps of 16
             self.intermediate_size = -(-8 * self.hidden_size // 48) * 16
-        for name in ("attention_options", "position_options", "normalizer_options"):
-            setattr(self, name, dict(getattr(self, name) or {}))
         super().__post_init__(**kwargs)
+
+    def _take_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What is given beyond the fields, without the options of the attention among it, which go
+        into attention_options."""
+        fields, options = type(self).__annotations__, dict(self.attention_options or {})
+        known: list[str] = []
+        if not is_code(self.attention) or is_imported(self.attention):
+            known = options_of(attention_kind(self.attention))
+        rest = {}
+        for name, value in given.items():
+            if name in known and name not in OWNED:
+                if name in options:
+                    raise ValueError(
+                        f"{name} = {value!r}, and attention_options has it too; expected it once"
+                    )
+                options[name] = value
+            elif name not in THEIRS and (near := nearest(name, (*fields, *OPTIONS))):
+                raise ValueError(f"unknown field {name!r}{near}")
+            else:
+                rest[name] = value
+        self.attention_options = options
+        return rest
+
+    def __getattr__(self, name: str) -> Any:
+        """The options of the rules that are given, by name: config.tau_sep."""
+        options = vars(self).get("attention_options") or {}
+        if name in OPTIONS and name in options:
+            return options[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def validate_architecture(self) -> None:
         """Every field, by name; the slot by filling it once, without memory."""
@@ -210,6 +240,15 @@ class AscenderConfig(PreTrainedConfig):
         with torch.device("meta"):
             width = self.make_attention(None).head_dim  # a matched vanilla's is wider
         return {"dim": self.hidden_size, "heads": self.num_attention_heads, "head_dim": width}
+
+
+def _mapping(name: str, given: Any) -> dict[str, Any]:
+    """A copy of options by name."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{name} = {given!r}; expected options by name, such as {{'k': 8}}")
+    return dict(given)
 
 
 def admit_code(source: str, trust_code: bool) -> None:

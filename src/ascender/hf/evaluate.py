@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ascender.common.files import reason
+
 ALIASES = {  # what people call them → lm-eval's names, where they differ
     "super_glue": ("super-glue-lm-eval-v1",),
     "superglue": ("super-glue-lm-eval-v1",),
@@ -80,8 +82,9 @@ def evaluate(
 
     from ascender.hf.local_data import data_from
     from ascender.hf.source import find_model
+    from ascender.measure.device import check
 
-    _check_device(device)
+    check(device)
     if isinstance(model, str | Path):
         find_model(model)  # before lm-eval reads its task files, for a quarter of a minute
     manager, names = find(tasks, include_path, say)
@@ -114,16 +117,6 @@ def _lm_eval() -> Any:
 
     squad_metrics.put_in_place()
     return lm_eval
-
-
-def _check_device(name: str) -> None:
-    import torch
-
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        why = str(error).splitlines()[0]
-        raise ValueError(f"device = {name!r}; expected cpu, cuda, cuda:1, … ({why})") from None
 
 
 def find(
@@ -200,6 +193,13 @@ def _loaded(manager: Any, names: list[str]) -> Any:
         return manager.load(names)
     except ImportError as missing:
         raise ImportError(f"{', '.join(names)}: lm-eval needs more for these: {missing}") from None
+    except (OSError, ValueError):
+        raise
+    except Exception as error:  # SCROLLS and others fetch rows and metrics in their own way
+        raise OSError(
+            f"{', '.join(names)}: lm-eval cannot load these ({type(error).__name__}: "
+            f"{reason(error)}); expected a network, as they fetch their files themselves"
+        ) from error
 
 
 def _harness(model: Any, tokenizer: Any, batch_size: int, max_length: int | None) -> Any:

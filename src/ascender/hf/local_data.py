@@ -17,7 +17,8 @@ from typing import Any
 
 import datasets
 
-from ascender.common.files import place
+from ascender.common.files import place, reason
+from ascender.common.hub import unavailable
 
 Say = Callable[[str], None]
 BUILDERS = ("arrow", "csv", "json", "pandas", "parquet", "text", "xml")  # files, not names
@@ -66,7 +67,7 @@ def data_from(folder: Path | None, say: Say) -> Iterator[None]:
         if own or folder is None:
             try:
                 before(task, dataset_kwargs, **more)
-            except (OSError, ValueError) as error:  # datasets' and the Hub's are kinds of these
+            except Exception as error:
                 raise OSError(_unavailable(task, own, error)) from error
             return
         task.dataset = Splits(task.config.task, folder / place(path, name), say)
@@ -80,12 +81,9 @@ def data_from(folder: Path | None, say: Say) -> Iterator[None]:
 
 def _unavailable(task: Any, own: bool, error: Exception) -> str:
     path, name, config = task.DATASET_PATH, task.DATASET_NAME, task.config
-    what = f"{config.task}: cannot load {path}{f' ({name})' if name else ''}"
-    why = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+    what = f"{path}{f' ({name})' if name else ''}"
     if own:
-        return f"{what}: {why}"
+        return f"{config.task}: cannot load {what}: {type(error).__name__}: {reason(error)}"
     split = config.test_split or config.validation_split or "test"
-    return (
-        f"{what} from the Hub here ({why}); expected a network, or --data-dir DIR with "
-        f"{place(path, name) / f'{split}.jsonl'} in it"
-    )
+    instead = f"--data-dir DIR with {place(path, name) / f'{split}.jsonl'} in it"
+    return f"{config.task}: {unavailable(what, error, instead)}"

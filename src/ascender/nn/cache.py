@@ -150,8 +150,9 @@ class KVCache:
         j = self.positions
         real = self["real"].mT if "real" in self._buffers else None
         return Visibility(
-            j[-n:], j, causal=True, window=self.window, n_global=self.n_global, mask=real
-        )
+            j[-n:], j, causal=True, window=self.window, n_global=self.n_global, mask=real,
+            first=self.length - n,
+        )  # fmt: skip
 
 
 class Cache(KVCache):

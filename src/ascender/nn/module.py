@@ -15,7 +15,7 @@ from ascender.common.validate import check_flag
 from ascender.core.affinity import by_distance
 from ascender.core.attention import attend, find_neighbours
 from ascender.core.checks import check_neighbours, check_window
-from ascender.core.choose_backend import BACKENDS, check_backend
+from ascender.core.choose_backend import BACKENDS
 from ascender.core.combine import Parts, repeat_kv
 from ascender.core.flock import Flock, make_flock
 from ascender.core.geometry import unit
@@ -68,7 +68,6 @@ class AscenderAttention(Attention, RuleParameters, Source):
         if of_rules.get("scope", self.scope) == "flock":  # members of the flock, not limits
             near = {name: options.pop(name) for name in ("window", "n_global") if name in options}
         super().__init__(dim, heads, **options)
-        check_backend(self.backend)
         check_flag("qk_norm", qk_norm)
         self.set_options(heads, of_rules)
         self.flock_window, self.flock_globals = near.get("window") or 0, near.get("n_global", 0)

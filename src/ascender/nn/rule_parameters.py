@@ -1,8 +1,9 @@
 """The options of a module that has the three rules, and the numbers that it learns.
 
-The options are the annotated attributes of RuleOptions, with their defaults: the constructors of
-AscenderAttention and RuleAdapter, the options of a config and of a variant are read from there.
-The learned numbers are the fields of core.rules.Rules that are declared so.
+The options are the annotated attributes of RuleOptions, with their defaults, and the start of every
+learned number: the constructors of AscenderAttention and RuleAdapter, the options of a config and
+of a variant are read from there. The learned numbers are the fields of core.rules.Rules that are
+declared so.
 """
 
 from __future__ import annotations
@@ -15,14 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ascender.common.validate import check_choice, check_flag, check_int, check_number
+from ascender.common.validate import check_by_head, check_choice, check_flag, check_int
 from ascender.core.checks import check_affinity, check_neighbours
 from ascender.core.rules import LEARNED, NOT_LEARNED, RULES, Rules
 from ascender.core.scope import SCOPES
+from ascender.kernels import gpu
 
 PER_HEAD = ("per_head", "shared")
 ROLES = (*RULES, "all", "none")
 OPEN_GATES = {"alpha_align": 0.0, "alpha_coh": 0.0, "kappa": 1e-12}  # η = 1 wherever ρ > 0
+# Learned numbers that start as one option says, unless an option of their own name does.
+TOGETHER = {
+    **{f"omega_{rule}": "omega" for rule in RULES}, "tau_sep": "tau", "tau_coh": "tau",
+    "alpha_align": "alpha", "alpha_coh": "alpha",
+}  # fmt: skip
+Start = float | Sequence[float]  # where a learned number starts: one value, or one a head
 
 
 class RuleOptions:
@@ -39,7 +47,11 @@ class RuleOptions:
     roles             None (every rule in every head), or one of align, sep, coh, all, none a head
     gates             False: γ = ½ (its largest, at α = 0) and η = 1 for every token; α and κ are
                       not learned
-    omega, tau        where ω and the kernel widths τ_sep, τ_coh start
+    omega, tau, alpha   where ω of the rules, the kernel widths τ_sep and τ_coh, and the sharpness
+                      α of both gates start: one value, or a list of one a head
+    omega_align, omega_sep, omega_coh, tau_sep, tau_coh, alpha_align, alpha_coh, delta, kappa,
+    tau_score, omega_aff   where one number starts (core.rules.Rules), likewise. None: as omega,
+                      tau or alpha say, else Rules' own default
     scope             a query attends to everything "visible", or to its "flock" only: itself,
                       `window` and `n_global`, and the `far` other keys of highest affinity
     far               how many far keys: one number, or one a head
@@ -62,8 +74,9 @@ class RuleOptions:
     local_scope: str = Rules.local_scope
     roles: Sequence[str] | None = None
     gates: bool = True
-    omega: float = 0.1
-    tau: float = 1.0
+    omega: Start = Rules.omega_align  # type: ignore[assignment]
+    tau: Start = Rules.tau_sep  # type: ignore[assignment]
+    alpha: Start = Rules.alpha_align  # type: ignore[assignment]
     scope: str = "visible"
     far: int | Sequence[int] = Rules.far  # type: ignore[assignment]
     affinity: str | None = None
@@ -80,7 +93,7 @@ class RuleOptions:
         *named, last = own.parameters.values()
         if last.kind is last.VAR_KEYWORD:
             rules = [
-                last.replace(name=n, kind=last.KEYWORD_ONLY, default=getattr(cls, n), annotation=a)
+                last.replace(name=n, kind=last.KEYWORD_ONLY, default=default(cls, n), annotation=a)
                 for n, a in OPTIONS.items()
                 if n not in own.parameters
             ]
@@ -90,29 +103,65 @@ class RuleOptions:
 
     def set_options(self, heads: int, options: dict[str, Any]) -> None:
         """Take the options of the rules out of these, check them and keep them as attributes."""
-        for name in OPTIONS:
+        for name in RuleOptions.__annotations__:
             setattr(self, name, options.pop(name, getattr(self, name)))
+        self.starts = {name: options.pop(name, None) for name in LEARNED}
         check_int("d_z", self.d_z, 1)
         check_int("d_a", self.d_a, 1)
         for name in ("geometry", "numbers"):
-            if (choice := getattr(self, name)) not in PER_HEAD:
-                raise ValueError(
-                    f"unknown {name} {choice!r}; expected one of {', '.join(PER_HEAD)}"
-                )
+            check_choice(name, getattr(self, name), PER_HEAD)
         for name in ("standardise", "gates"):
             check_flag(name, getattr(self, name))
         if not isinstance(self.neighbours, Tensor):
             check_neighbours(self.neighbours, 1, heads, 1)
-        check_number("omega", self.omega, "a number, where every head's ω starts")
-        check_number("tau", self.tau, "a number > 0", math.ulp(0.0))
         for name in ("k", "far"):
             size = getattr(self, name)
             if isinstance(size, Iterable) and not isinstance(size, str):
                 setattr(self, name, tuple(size))
         self._set_affinity(heads)
+        self._check_starts(heads)
         if self.roles is not None:
             check_roles(self.roles, heads)
             self.roles = tuple(self.roles)
+
+    def _check_starts(self, heads: int) -> None:
+        """Where the learned numbers start; nothing may start that is not learned."""
+        for name, start in self.starts.items():
+            if start is not None:
+                self._check_learned(name, name, start)
+                self._check_start(name, name, start, heads)
+        for name, together in TOGETHER.items():
+            start = getattr(self, together)
+            self._check_start(together, name, start, heads)
+            if start != getattr(type(self), together):
+                self._check_learned(together, name, start)
+
+    def _check_start(self, option: str, name: str, start: Any, heads: int) -> None:
+        positive = LEARNED[name]["learned_as"] == "log"
+        one = "a number > 0" if positive else "a number"
+        low = math.ulp(0.0) if positive else -math.inf
+        check_by_head(option, start, self._size(name, heads), one, low)
+
+    def _check_learned(self, option: str, name: str, start: Any) -> None:
+        for needs in self._needs(name):
+            if not getattr(self, needs):
+                raise ValueError(
+                    f"{option} = {start!r} with {needs}=False, where it is not learned; expected "
+                    f"{needs}=True"
+                )
+
+    @staticmethod
+    def _needs(name: str) -> Iterator[str]:
+        """The options without which a number is not learned."""
+        if "of" in LEARNED[name]:
+            yield LEARNED[name]["of"]
+        if LEARNED[name].get("gate"):
+            yield "gates"
+
+    def _size(self, name: str, heads: int) -> int:
+        """How many values a learned number has: one a head or, shared, one."""
+        option = {"head": self.numbers, "space": self.geometry}[LEARNED[name].get("per", "head")]
+        return 1 if option == "shared" else heads
 
     def _set_affinity(self, heads: int) -> None:
         """Scope and affinity: what is None is as the scope says."""
@@ -136,7 +185,14 @@ class RuleOptions:
             )
 
 
-OPTIONS: dict[str, Any] = dict(RuleOptions.__annotations__)
+OPTIONS: dict[str, Any] = {
+    **RuleOptions.__annotations__, **dict.fromkeys(LEARNED, "Start | None"),
+}  # fmt: skip
+
+
+def default(kind: type[RuleOptions], option: str) -> Any:
+    """The default of an option of a module: None where a number starts as another option says."""
+    return getattr(kind, option) if option in RuleOptions.__annotations__ else None
 
 
 class RuleParameters(RuleOptions):
@@ -160,32 +216,33 @@ class RuleParameters(RuleOptions):
 
     def make_numbers(self, heads: int) -> None:
         """The learned numbers, at their start."""
-        sizes = {
-            "head": 1 if self.numbers == "shared" else heads,
-            "space": 1 if self.geometry == "shared" else heads,
-        }
         for name, parameter in self._learned():
-            setattr(
-                self, parameter, nn.Parameter(torch.empty(sizes[LEARNED[name].get("per", "head")]))
-            )
+            setattr(self, parameter, nn.Parameter(torch.empty(self._size(name, heads))))
         self.reset_numbers()
         self.rules().check_heads(heads)  # wrong options fail now, not at the first call
 
     def _learned(self) -> Iterator[tuple[str, str]]:
         """(name in Rules, name of the parameter) of every number that is learned."""
         for name, how in LEARNED.items():
-            off = "of" in how and not getattr(self, how["of"])
-            if not off and (self.gates or not how.get("gate")):
+            if all(getattr(self, needs) for needs in self._needs(name)):
                 yield name, f"log_{name}" if how["learned_as"] == "log" else name
 
     def reset_numbers(self) -> None:
         """The learned numbers as they start."""
-        starts = {f"omega_{rule}": self.omega for rule in RULES}
-        starts |= {"tau_sep": self.tau, "tau_coh": self.tau}
         for name, parameter in self._learned():
-            start = starts.get(name, getattr(Rules, name))
-            value = math.log(start) if parameter.startswith("log_") else start
-            nn.init.constant_(getattr(self, parameter), value)
+            values = self._start(name)
+            if parameter.startswith("log_"):
+                values = [math.log(value) for value in values]
+            learned = getattr(self, parameter)
+            with torch.no_grad():
+                learned.copy_(learned.new_tensor(values).expand_as(learned))
+
+    def _start(self, name: str) -> list[float]:
+        """Where a number starts: one value, or one a head."""
+        start = self.starts[name]
+        if start is None:
+            start = getattr(self, TOGETHER[name]) if name in TOGETHER else getattr(Rules, name)
+        return list(start) if isinstance(start, Sequence) else [start]
 
     def rules(self) -> Rules:
         """The numbers as they are now."""
@@ -196,7 +253,7 @@ class RuleParameters(RuleOptions):
         if self.roles is not None:
             for rule in RULES:
                 omega = numbers[f"omega_{rule}"]
-                own = omega.new_tensor([role in (rule, "all") for role in self.roles])
+                own = gpu.filled([float(role in (rule, "all")) for role in self.roles], omega)
                 numbers[f"omega_{rule}"] = omega * own
         return Rules(**numbers, **{name: getattr(self, name) for name in NOT_LEARNED})
 

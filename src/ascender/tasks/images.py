@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from jaxtyping import Int, UInt8
 
+from ascender.common.hub import from_hub
 from ascender.common.validate import lookup, need
 from ascender.core.neighbours import grid
 from ascender.tasks.base import Batch, Display, Stored, commonest
@@ -108,13 +109,8 @@ def _from_hub(source: ImageSource, split: str) -> Pictures:
     need("datasets", "tasks")
     from datasets import load_dataset
 
-    try:
-        rows = load_dataset(source.hub, split=split)
-    except (OSError, ValueError) as error:
-        raise FileNotFoundError(
-            f"cannot load {source.hub} from the Hub here ({type(error).__name__}); expected a "
-            f"network, or --data-dir DIR with {source.folder}/ in it"
-        ) from None
+    instead = f"--data-dir DIR with {source.folder}/ in it"
+    rows = from_hub(source.hub, instead, lambda: load_dataset(source.hub, split=split))
     images = np.stack([np.asarray(image, np.uint8) for image in rows[source.image]])
     return images.reshape(*images.shape[:3], -1), np.asarray(rows["label"], np.int64)
 

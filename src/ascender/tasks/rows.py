@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ascender.common.files import json_rows, place
+from ascender.common.hub import from_hub
 from ascender.common.validate import need
 
 T = TypeVar("T")
@@ -64,16 +65,13 @@ def fetched(path: str, name: str | None, split: str) -> list[Row]:
     need("datasets", "tasks", f", or {instead}")
     from datasets import load_dataset
 
-    try:
+    def load() -> list[Row]:
         if path in ZIPPED:
             files = f"zip://{name}/{split}.jsonl::hf://datasets/{path}/{name}.zip"
             return list(load_dataset("json", data_files={split: files}, split=split))
         return list(load_dataset(path, name, split=split))
-    except (OSError, ValueError) as error:  # datasets' and the Hub's are kinds of these
-        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise FileNotFoundError(
-            f"cannot load {what} from the Hub here ({why}); expected a network, or {instead}"
-        ) from error
+
+    return from_hub(what, instead, load)
 
 
 def digest(key: str) -> bytes:

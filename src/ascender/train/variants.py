@@ -3,9 +3,14 @@
     variant = name + piece + piece …        ascender+alibi, no-sep+k=8, vanilla+rope+window=128
 
 The name is one of VARIANTS, or module:Class of an attention of your own (my_bias:First+rope+k=8). A
-piece is a position, a normaliser, option=value of the attention, or share=n: n layers go by one
-search for neighbours (flock+share=2). A piece that does not fit (a
-window where there is none, an option that the attention lacks) is refused before any training.
+piece is a position, a normaliser, share=n (n layers go by one search for neighbours),
+schedule=NAME (of λ, instead of the run's) or option=value, where the option is the attention's, the
+position's or the normaliser's:
+
+    ascender+tau_sep=0.5+omega_align=[0.1,0,0.2,0.1]   vanilla+shaw+clip=8   vanilla+topk+size=0.06
+
+A piece that does not fit (a window where there is none, an option that nothing has) is refused
+before any training.
 """
 
 from __future__ import annotations
@@ -18,10 +23,10 @@ from typing import Any
 from ascender.common.renamed import check_renamed
 from ascender.common.user_code import is_code, is_imported
 from ascender.common.validate import lookup, nearest
-from ascender.core.normalizers import NORMALIZERS
+from ascender.core.normalizers import NORMALIZERS, normalizer_options
 from ascender.core.rules import RULES
-from ascender.nn.baselines import ATTENTIONS, attention_kind, check_scope, options_of
-from ascender.nn.positions import POSITIONS
+from ascender.nn.baselines import ATTENTIONS, OWNED, attention_kind, check_scope, options_of
+from ascender.nn.positions import POSITIONS, position_options
 from ascender.nn.slot import Attention
 
 
@@ -30,8 +35,10 @@ class Variant:
     """An attention and its settings.
 
     options   of the attention        position    None: the task's default
+    position_options, normalizer_options   theirs
     mute      rules whose λ stays 0   roles       one frozen rule per head, in turn
     share     consecutive layers that use the neighbours (flock scope: the far keys) of the first
+    schedule  of λ while training: default, constant or adaptive; None: the run's
     half      the half of the layers that has it, "lower" or "upper"; the others are vanilla
     """
 
@@ -39,9 +46,12 @@ class Variant:
     options: Mapping[str, Any] = field(default_factory=dict)
     position: str | None = None
     normalizer: str = "softmax"
+    position_options: Mapping[str, Any] = field(default_factory=dict)
+    normalizer_options: Mapping[str, Any] = field(default_factory=dict)
     mute: tuple[str, ...] = ()
     roles: bool = False
     share: int = 1
+    schedule: str | None = None
     half: str | None = None
 
     def fields(self, task_position: str, layers: int, heads: int) -> dict[str, Any]:
@@ -52,6 +62,8 @@ class Variant:
         return {
             "attention": self.attention, "attention_options": options,
             "position": self.position or task_position, "normalizer": self.normalizer,
+            "position_options": dict(self.position_options),
+            "normalizer_options": dict(self.normalizer_options),
             "share_neighbours": self.share, "plain_layers": self._plain(layers),
         }  # fmt: skip
 
@@ -69,7 +81,10 @@ def _others(rule: str) -> tuple[str, ...]:
 
 
 VARIANTS: dict[str, tuple[Variant, str]] = {
-    "vanilla": (Variant("vanilla"), "scaled dot products only"),
+    "vanilla": (
+        Variant("vanilla"),
+        "scaled dot products only, by PyTorch's scaled_dot_product_attention",
+    ),
     "matched": (Variant("matched"), "vanilla with as many parameters as ascender has"),
     "longformer": (Variant("longformer", {"window": 64}), "a sliding window of 64"),
     "bigbird": (Variant("bigbird", {"block": 16}), "window, global and random blocks of 16"),
@@ -112,6 +127,14 @@ VARIANTS: dict[str, tuple[Variant, str]] = {
         "one ω, α, δ, κ for all heads",
     ),
     "roles": (Variant("ascender", roles=True), "one frozen rule per head"),
+    "flash": (
+        Variant("ascender", {"backend": "folded"}),
+        "ascender on PyTorch's flash kernel (backend folded): the same scores in O(N) memory",
+    ),
+    "dense": (
+        Variant("ascender", {"backend": "dense"}),
+        "ascender by the definition, with N×M matrices: the same scores",
+    ),
     "windowed": (Variant("ascender", {"window": 64}), "ascender in a sliding window of 64"),
     "flock": (
         Variant("ascender", {"scope": "flock"}),
@@ -133,37 +156,87 @@ def variant(name: str) -> Variant:
 
     >>> variant("ascender+alibi+k=8").position
     'alibi'
+    >>> variant("vanilla+topk+size=0.06").normalizer_options
+    {'size': 0.06}
     """
     first, *pieces = name.split("+")
     if first not in VARIANTS:
         check_renamed("variant", first)
     base = Variant(first) if is_code(first) else lookup("variant", first, VARIANTS)[0]
-    for piece in pieces:
-        base = _with(base, piece, name)
+    for piece in sorted(pieces, key=lambda piece: "=" in piece):  # names, then their options
+        base = _with_option(base, piece, name) if "=" in piece else _with_name(base, piece, name)
     return base
 
 
-def _with(base: Variant, piece: str, name: str) -> Variant:
+def _with_name(base: Variant, piece: str, name: str) -> Variant:
     if piece in POSITIONS:
         return replace(base, position=piece)
     if piece in NORMALIZERS:
         return replace(base, normalizer=piece)
-    if "=" not in piece:
-        known = [*POSITIONS, *NORMALIZERS]
-        raise ValueError(
-            f"unknown piece {piece!r}{nearest(piece, known)} in variant {name!r}; expected one of "
-            f"{', '.join(known)}, or option=value such as k=8"
-        )
+    known = [*POSITIONS, *NORMALIZERS]
+    raise ValueError(
+        f"unknown piece {piece!r}{nearest(piece, known)} in variant {name!r}; expected one of "
+        f"{', '.join(known)}, or option=value such as k=8"
+    )
+
+
+def _with_option(base: Variant, piece: str, name: str) -> Variant:
+    """With an option of its attention, its position or its normaliser."""
     option, _, text = piece.partition("=")
     if option == "share":
         return replace(base, share=_share(base.attention, text, name))
+    if option == "schedule":
+        return replace(base, schedule=text)
+    given = {option: _value(text)}
+    for what, known in _own_options(base).items():
+        if option in known:
+            held: dict[str, Any] = {what: {**getattr(base, what), **given}}
+            return replace(base, **held)
     if not is_code(base.attention) or is_imported(base.attention):  # else checked when it is built
-        _check_option(base.attention, option, text, name)
+        _unknown_option(base, option, text, name)
+    return replace(base, options={**base.options, **given})
+
+
+def _value(text: str) -> Any:
+    """A number, a list, true, false, null; anything else is a name."""
     try:
-        value = json.loads(text.replace("True", "true").replace("False", "false"))
+        return json.loads(
+            text.replace("True", "true").replace("False", "false").replace("None", "null")
+        )
     except json.JSONDecodeError:
-        value = text
-    return replace(base, options={**base.options, option: value})
+        return text
+
+
+def _own_options(base: Variant) -> dict[str, list[str]]:
+    """The options that a variant may have, by the field that holds them."""
+    kind = base.attention
+    known = options_of(attention_kind(kind)) if not is_code(kind) or is_imported(kind) else []
+    return {
+        "options": [option for option in known if option not in OWNED],
+        "position_options": [] if base.position is None else position_options(base.position),
+        "normalizer_options": normalizer_options(base.normalizer),
+    }
+
+
+def _unknown_option(base: Variant, option: str, text: str, name: str) -> None:
+    """An option that nothing of the variant has: whose it is, or the nearest."""
+    if option == "scope":
+        check_scope(attention_kind(base.attention), text)
+    for names, options in ((POSITIONS, position_options), (NORMALIZERS, normalizer_options)):
+        if option in names:
+            own = options(option)[:1]
+            to = f"+{option}+{own[0]}={text}" if own else f"+{option}"
+            raise ValueError(f"{option}={text} in variant {name!r}; expected {base.attention}{to}")
+        if owners := [n for n in names if option in options(n)]:
+            raise ValueError(
+                f"{option} = {text} in variant {name!r} is an option of {', '.join(owners)}; "
+                f"expected it after +{owners[0]}"
+            )
+    every = list(dict.fromkeys(o for known in _own_options(base).values() for o in known))
+    raise ValueError(
+        f"{base.attention} attention has no option {option!r}{nearest(option, every)} in "
+        f"variant {name!r}; expected one of {', '.join(every)}"
+    )
 
 
 def _share(attention: str, text: str, name: str) -> int:
@@ -180,17 +253,3 @@ def _share(attention: str, text: str, name: str) -> int:
             f"neighbours; expected one of {', '.join(able)}"
         )
     return int(text)
-
-
-def _check_option(attention: str, option: str, text: str, name: str) -> None:
-    known = [o for o in options_of(attention_kind(attention)) if o not in OWNED]
-    if option not in known:
-        if option == "scope":
-            check_scope(attention_kind(attention), text)
-        raise ValueError(
-            f"{attention} attention has no option {option!r}{nearest(option, known)} in "
-            f"variant {name!r}; expected one of {', '.join(known)}"
-        )
-
-
-OWNED = ("position", "normalizer", "kv_heads", "context_dim")  # the config has them elsewhere

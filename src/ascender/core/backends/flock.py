@@ -38,11 +38,17 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
     flock = flock.repeat_kv()
     scope = flock.scope
     assert scope is not None
-    if not scope.n_global or not bool(scope.is_global.any()):
+    if scope.leading == 0:
         return _over_lists(flock)
-    dense_rows, list_rows = (
-        torch.nonzero(m).flatten() for m in (scope.is_global, ~scope.is_global)
-    )
+    if scope.leading is not None:
+        rows = torch.arange(scope.vis.N, device=flock.q.device)
+        dense_rows, list_rows = rows[: scope.leading], rows[scope.leading :]
+    elif not bool(scope.is_global.any()):
+        return _over_lists(flock)
+    else:
+        dense_rows, list_rows = (
+            torch.nonzero(m).flatten() for m in (scope.is_global, ~scope.is_global)
+        )
     out = flock.v.new_zeros(*flock.q.shape[:3], flock.v.shape[-1])
     out = out.index_copy(2, dense_rows, dense(flock.rows(dense_rows))[0])
     if not len(list_rows):

@@ -21,6 +21,7 @@ from ascender.core.visibility import Visibility
 from ascender.kernels import gpu
 
 LONG = 1 << 21  # numbers in q from which on heads go one by one
+GPU_LONG = 1 << 27  # the same on a GPU, where a head by itself is little work for many launches
 CHUNK = 128  # rows whose own chunk of keys is used directly in causal row variances
 
 
@@ -198,8 +199,9 @@ class Folded(Backend):
         self, flock: Flock, stats: bool = False
     ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
         (B, H, N, d), e = flock.q.shape, flock.v.shape[-1]
+        long = GPU_LONG if gpu.on_gpu(flock.q) else LONG
         together = torch.is_grad_enabled() or stats
-        if together or H == 1 or B * H * N * d < LONG:
+        if together or H == 1 or B * H * N * d < long:
             return fold(flock, FullLayout(flock.vis, flock.accum_dtype), stats)
         shared_h = flock.h_k.shape[1] == 1 and flock.neighbours != "scores"
         members = flock.members if shared_h and flock.rules.needs_neighbours else None

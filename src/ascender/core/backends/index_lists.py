@@ -23,6 +23,8 @@ from ascender.common.lazy import lazy
 from ascender.core.backends import autograd_utils
 from ascender.kernels import gpu
 
+GPU_CHUNK = 1 << 26  # numbers gathered at once on a GPU that has no Triton
+
 
 class Lists:
     """Index lists (B, h, N, K), −1 = none, over M keys, for B·H independent heads."""
@@ -94,6 +96,10 @@ def _dot(x: Tensor, y: Tensor, lists: Lists) -> Tensor:
         from ascender.kernels.gpu import list_sums
 
         return list_sums.dot(x, y, lists.flat)
+    if gpu.on_gpu(x):  # sampled products of CUDA know no half precision, and need a sparse tensor
+        step = max(1, GPU_CHUNK // (lists.flat.shape[1] * x.shape[-1]))
+        parts = zip(x.split(step), lists.flat.split(step), strict=True)
+        return torch.cat([(y[index] @ row.unsqueeze(-1)).squeeze(-1) for row, index in parts])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # CSR support is called beta; this is all we use of it
         pattern = torch.sparse_csr_tensor(

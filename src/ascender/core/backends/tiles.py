@@ -11,6 +11,8 @@ Shapes: rows (B, H, C, L, ·), keys (B, H, C, S, ·).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
+from math import prod
 from typing import Any
 
 import torch
@@ -24,25 +26,46 @@ MAX_SCORES = 1 << 18  # scores in flight: 1 MiB of float32
 GPU_SCORES = 1 << 25  # the same on a GPU, which a launch of work that small would leave idle
 
 
+Piece = tuple[int | slice, int | slice, slice]
+
+
 class _Pieces:
-    """Some blocks of one head at a time, with scratch that all of them share."""
+    """Some blocks at a time, with scratch that all of them share: on the CPU of one head, on a GPU
+    of as many batches and heads as there is room for, whose keys are copied."""
 
     def __init__(self, rows: Tensor, keys: Tensor, scratch: int) -> None:
-        self.B, self.H, self.C, L, _ = rows.shape
-        S = keys.shape[-2]
-        most = GPU_SCORES if gpu.on_gpu(rows) else MAX_SCORES
-        self.step = min(self.C, max(1, most // (L * S)))
-        self.scratch = [rows.new_empty(self.step, L, S) for _ in range(scratch)]
+        *self.sizes, L, _ = rows.shape
+        self.many = gpu.on_gpu(rows)
+        room = max(1, (GPU_SCORES if self.many else MAX_SCORES) // (L * keys.shape[-2]))
+        self.steps = [1, 1, 1]
+        for axis in (2, 1, 0) if self.many else (2,):
+            self.steps[axis] = min(self.sizes[axis], max(1, room))
+            room //= self.sizes[axis]
+        self.tile = L, keys.shape[-2]
+        self.scratch = [rows.new_empty(prod(self.steps), *self.tile) for _ in range(scratch)]
 
-    def __iter__(self) -> Iterator[tuple[tuple[int, int, slice], list[Tensor]]]:
-        for b in range(self.B):
-            for h in range(self.H):
-                for c in range(0, self.C, self.step):
-                    n = min(self.step, self.C - c)
-                    yield (b, h, slice(c, c + n)), [t[:n] for t in self.scratch]
+    def __iter__(self) -> Iterator[tuple[Piece, list[Tensor]]]:
+        each = (range(0, n, step) for n, step in zip(self.sizes, self.steps, strict=True))
+        for b, h, c in product(*each):
+            cut = [
+                slice(a, min(a + step, n))
+                for a, step, n in zip((b, h, c), self.steps, self.sizes, strict=True)
+            ]
+            sizes = [s.stop - s.start for s in cut]
+            at: Piece = (cut[0], cut[1], cut[2]) if self.many else (b, h, cut[2])
+            shape = (*(sizes if self.many else sizes[2:]), *self.tile)
+            yield at, [t[: prod(sizes)].view(shape) for t in self.scratch]
 
 
-Piece = tuple[int, int, slice]
+def _product(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
+    """a @ b of blocks, of one head or of several."""
+    if a.ndim == 3:
+        return torch.bmm(a, b) if out is None else torch.bmm(a, b, out=out)
+    flat = a.flatten(0, -3), b.flatten(0, -3)
+    if out is None:
+        return torch.bmm(*flat).view(*a.shape[:-1], b.shape[-1])
+    torch.bmm(*flat, out=out.flatten(0, -3))
+    return out
 
 
 class Mask:
@@ -61,7 +84,8 @@ class Mask:
     def at(self, t: Tensor, piece: Piece) -> Tensor:
         """A piece of what may be one for all batches and heads."""
         b, h, c = piece
-        return t[b if t.shape[0] > 1 else 0, h if t.shape[1] > 1 else 0, c]
+        own = slice(None) if isinstance(b, slice) else 0
+        return t[b if t.shape[0] > 1 else own, h if t.shape[1] > 1 else own, c]
 
     def complete(self, piece: Piece) -> bool:
         """Whether all keys of a piece are real."""
@@ -91,7 +115,7 @@ def _normalise(s: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """(softmax(s) v, lse), using s up. Rows of −inf: 0 and 0."""
     top = s.amax(-1, keepdim=True).clamp_min_(torch.finfo(s.dtype).min)
     mass = s.sub_(top).exp_().sum(-1, keepdim=True)
-    out = torch.bmm(s, v).div_(mass.clamp_min(torch.finfo(s.dtype).tiny))
+    out = _product(s, v).div_(mass.clamp_min(torch.finfo(s.dtype).tiny))
     return out, torch.where(mass > 0, top + mass.log(), 0).squeeze(-1)
 
 
@@ -117,9 +141,9 @@ class TileScores(torch.autograd.Function):
         out, lse = q.new_empty(*q.shape[:-1], v.shape[-1]), q.new_empty(q.shape[:-1])
         slopes = [q.new_empty(*q.shape[:-1], 1) for _ in terms[::3]]
         for at, (s, r, scratch) in _Pieces(q, k, 3):
-            torch.bmm(q[at], k[at].mT, out=s)
+            _product(q[at], k[at].mT, out=s)
             for f, g, x, y in zip(slopes, terms[::3], terms[1::3], terms[2::3], strict=True):
-                torch.bmm(x[at], y[at].mT, out=r)
+                _product(x[at], y[at].mT, out=r)
                 f[at] = g[at]
                 if eps is not None:
                     var = _moments(r, *mask.visible_and_count(at), scratch)[1]
@@ -142,15 +166,15 @@ class TileScores(torch.autograd.Function):
         grads = [torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (q, k, v, *terms)]
         delta = ((g_out * out).sum(-1) - g_lse).unsqueeze(-1)
         for at, (p, ds, scratch, *scores) in _Pieces(q, k, 3 + ctx.terms):
-            torch.bmm(q[at], k[at].mT, out=p)
+            _product(q[at], k[at].mT, out=p)
             for r, f, x, y in zip(scores, slopes, terms[1::3], terms[2::3], strict=True):
-                torch.bmm(x[at], y[at].mT, out=r)
+                _product(x[at], y[at].mT, out=r)
                 p.addcmul_(r, f[at])
             ctx.mask.add(p, at).sub_(lse[at].unsqueeze(-1)).exp_()
             g = g_out[at]
-            torch.bmm(g, v[at].mT, out=ds).sub_(delta[at]).mul_(p)
-            grads[0][at], grads[1][at] = torch.bmm(ds, k[at]), torch.bmm(ds.mT, q[at])
-            grads[2][at] = torch.bmm(p.mT, g)
+            _product(g, v[at].mT, out=ds).sub_(delta[at]).mul_(p)
+            grads[0][at], grads[1][at] = _product(ds, k[at]), _product(ds.mT, q[at])
+            grads[2][at] = _product(p.mT, g)
             for t, r in enumerate(scores):
                 g_t, x, y = (terms[3 * t + i][at] for i in range(3))
                 df = torch.mul(ds, r, out=scratch).sum(-1, keepdim=True).add_(g_f[t][at])
@@ -162,5 +186,5 @@ class TileScores(torch.autograd.Function):
                     dr.addcmul_(r.sub_(mean).mul_(mask), -df * g_t * rs**3 / n)
                     df = df * rs
                 grads[3 + 3 * t][at] = df
-                grads[4 + 3 * t][at], grads[5 + 3 * t][at] = torch.bmm(dr, y), torch.bmm(dr.mT, x)
+                grads[4 + 3 * t][at], grads[5 + 3 * t][at] = _product(dr, y), _product(dr.mT, x)
         return (*grads[:3], None, None, *grads[3:])

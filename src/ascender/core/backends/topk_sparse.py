@@ -1,7 +1,7 @@
 """Attention over the `size` best keys of each row: the active set kept small.
 
     T(i) = the `size` members of V(i) with the largest S_ij = q_i·k_j/√d + β_ij
-    A_i  = softmax of S_i over T(i),   out_i = Σ_{j∈T(i)} A_ij v_j
+    A_i  = softmax of S_i/T over T(i),   out_i = Σ_{j∈T(i)} A_ij v_j
 
 T(i) is found without a gradient, a few rows at a time; scores, weights and their gradients exist
 over the lists only: O(N·size). The same as the definition with the TopK normaliser, gradients and
@@ -29,6 +29,7 @@ def top_attention(
     vis: Visibility,
     size: int,
     other: Tensor | LowRank | None = None,
+    temperature: float = 1.0,
 ) -> Float[Tensor, "B H N e"]:
     """out, 0 in rows that see nothing. `other` folds: None, (…, 1, M) or LowRank. k and v may have
     fewer heads (grouped). A NaN makes the rows that see it NaN and no other."""
@@ -44,19 +45,20 @@ def top_attention(
     if other is not None:  # x_i·y_j = √d S_ij
         left, right = (t.expand(B, H, -1, -1).to(acc) for t in columns(other, vis.N, vis.M))
         x, y = torch.cat([left * d**0.5, x], -1), torch.cat([right, y], -1)
+    scale = temperature * d**0.5
     bad_q, bad_k = _bad(x), _bad(y) | _bad(w)
     if not bool(bad_q.any() | bad_k.any()):
-        return _over(find(x, y, vis, size), x, y, w, d).to(v.dtype)
+        return _over(find(x, y, vis, size), x, y, w, scale).to(v.dtype)
     x, y, w = (t.masked_fill(b[..., None], 0) for t, b in ((x, bad_q), (y, bad_k), (w, bad_k)))
     nonfinite = vis.sees(bad_k) | (bad_q & (vis.count > 0).squeeze(-1))
-    out = _over(find(x, y, vis, size), x, y, w, d).to(v.dtype)
+    out = _over(find(x, y, vis, size), x, y, w, scale).to(v.dtype)
     return out.masked_fill(nonfinite[..., None], torch.nan)
 
 
-def _over(index: Tensor, x: Tensor, y: Tensor, w: Tensor, d: int) -> Float[Tensor, "B H N e"]:
-    """Attention over index lists under the scores x_i·y_j/√d."""
+def _over(index: Tensor, x: Tensor, y: Tensor, w: Tensor, scale: float) -> Float[Tensor, "B H N e"]:
+    """Attention over index lists under the scores x_i·y_j/scale."""
     lists = Lists(index, x.shape[1], y.shape[2])
-    return lists.bag(masked_softmax(lists.dot(x, y) / d**0.5, lists.valid), w)
+    return lists.bag(masked_softmax(lists.dot(x, y) / scale, lists.valid), w)
 
 
 @torch.no_grad()

@@ -25,10 +25,10 @@ from ascender.core.geometry import accum_dtype
 from ascender.hf.retrofit.index_start import start_from_random_tokens
 from ascender.hf.retrofit.probe import UnsupportedModel, probe, self_attentions
 from ascender.hf.retrofit.rule_adapter import NAME, RuleAdapter
-from ascender.nn.rule_parameters import OPTIONS
+from ascender.nn.rule_parameters import OPTIONS, default
 
 # The options of a retrofit and their defaults.
-DEFAULTS: dict[str, Any] = {name: getattr(RuleAdapter, name) for name in OPTIONS}
+DEFAULTS: dict[str, Any] = {name: default(RuleAdapter, name) for name in OPTIONS}
 DEFAULTS |= {"backend": "auto", "window": 0, "n_global": 0}
 # Other defaults in flock scope: the model's own scores, chosen by an index that knows distances.
 FLOCK_DEFAULTS: dict[str, Any] = {
@@ -62,7 +62,8 @@ def retrofit(
     changed in place.
 
     rules    options of the rules: k, d_z, d_a, geometry, numbers, neighbours, standardise,
-             separation_scope, local_scope, roles, gates, omega, tau (nn.rule_parameters), backend
+             separation_scope, local_scope, roles, gates, omega, tau, tau_score, delta, …
+             (nn.rule_parameters), backend
     layers   which of its self-attentions, counted from 0; None: all
     train    "swarm": only the new parameters learn, the rest is frozen; "all": nothing is frozen
     options  more of `rules`, by name: scope="flock", far, window, n_global, …

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import groupby
+from typing import TypeVar
 
+import torch
 from torch import Tensor
+
+Item = TypeVar("Item")
 
 LONGEST = 256  # index list that fits into the registers of a program
 MOST = 64  # keys of a query that the search for the best of them may return
@@ -26,6 +32,17 @@ def has_triton() -> bool:
 def interpreted() -> bool:
     """Whether kernels run in Triton's interpreter: on the CPU, slowly, for tests."""
     return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def runs(items: Sequence[Item]) -> list[tuple[Item, int]]:
+    """Equal neighbours of a sequence and how many they are."""
+    return [(item, len(list(same))) for item, same in groupby(items)]
+
+
+def filled(items: Sequence[float], like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """The numbers on the device of `like`, filled in there: a copy from the host would wait."""
+    parts = [like.new_full((n,), item, dtype=dtype) for item, n in runs(items)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def power_of_two(n: int, least: int = 16) -> int:

@@ -8,13 +8,12 @@ the CPU; q, k and v may be of a half precision.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ascender.kernels.gpu import interpreted, power_of_two
+from ascender.kernels.gpu import filled, interpreted, power_of_two
 
 FLAGS = ("tied", "term", "standardise", "local", "causal", "cross", "align", "sep", "coh")
 INPUTS = (
@@ -114,11 +113,6 @@ class _Lists(torch.autograd.Function):
         return (*given, *[None] * 6)
 
 
-def runs(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Equal neighbours of a sequence and how many they are: a copy from the host would wait."""
-    return [(size, len(list(same))) for size, same in groupby(sizes)]
-
-
 def list_attention(
     tensors: Sequence[Tensor | None], *, lists: Tensor, near: Tensor | None, sizes: Sequence[int],
     p: Tensor, j: Tensor, **flags: bool,
@@ -130,8 +124,7 @@ def list_attention(
     if near is not None:
         near = near.expand(B, lists.shape[1], -1, -1).to(torch.uint8).contiguous()
     dense = [None if t is None else t.contiguous() for t in tensors]
-    parts = [lists.new_full((n,), size, dtype=torch.int32) for size, n in runs(sizes)]
-    count = parts[0] if len(parts) == 1 else torch.cat(parts)
+    count = filled(sizes, lists, torch.int32)
     return _Lists.apply(
         *dense, lists.expand(B, -1, -1, -1).int().contiguous(), near, p.contiguous(),
         j.contiguous(), count, [flags[name] for name in FLAGS],

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ascender.kernels.gpu import interpreted, power_of_two
+from ascender.kernels.gpu import filled, interpreted, power_of_two
 
 BLOCK = 32  # keys whose maximum is kept
 MAXIMA = 1 << 26  # kept at once: 256 MiB of float32
@@ -59,8 +59,8 @@ def _top(
     index = torch.cat(found, -2)[..., :K].long()
     if len(set(sizes)) > 1:
         rank = torch.arange(K, device=x.device)
-        limits = [torch.full((1,), size, device=x.device) for size in sizes]
-        index = index.masked_fill(rank >= torch.cat(limits).view(-1, 1, 1), -1)
+        limits = filled(sizes, rank).view(-1, 1, 1)
+        index = index.masked_fill(rank >= limits, -1)
     return index
 
 

@@ -71,6 +71,7 @@ class ReportSource:
     failures: Mapping[str, Sequence[str]]
     folder: Path
     costs: Sequence[Cost] = ()
+    costs_on: str = ""  # the GPU or the CPU that they were measured on, where that is known
 
     @property
     def missing(self) -> list[str]:
@@ -103,7 +104,10 @@ def read(
         failures = {key: f for key in keys if (f := store.failures(key))}
     if not records:
         raise NoTrial(f"{folder} has no finished trial of {sheet.name!r}; expected at least one")
-    return ReportSource(sheet, tuple(records), failures, folder, measured(folder)[0])
+    costs, how = measured(folder)
+    where = how.get("machine", {}) if "device" in how else {}
+    on = where.get("gpu", where.get("processor", ""))
+    return ReportSource(sheet, tuple(records), failures, folder, costs, on)
 
 
 def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str]]]:

@@ -21,7 +21,7 @@ from ascender.nn.call import Unsupported
 from ascender.nn.module import AscenderAttention
 from ascender.nn.slot import Attention, options_of
 
-__all__ = ["ATTENTIONS", "attention", "attention_kind", "check_scope", "options_of"]
+__all__ = ["ATTENTIONS", "OWNED", "attention", "attention_kind", "check_scope", "options_of"]
 
 ATTENTIONS: dict[str, type[Attention]] = {
     "ascender": AscenderAttention,
@@ -34,6 +34,8 @@ ATTENTIONS: dict[str, type[Attention]] = {
     "performer": Performer,
     "linear": LinearAttention,
 }
+
+OWNED = ("position", "normalizer", "kv_heads", "context_dim")  # a config has them elsewhere
 
 
 def attention(name: str, dim: int, heads: int, **options: Any) -> Attention:

@@ -26,6 +26,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from ascender.common.validate import check_int
 from ascender.core.backends.tiles import Mask, Piece, TileScores
 from ascender.core.combine import Bias
 from ascender.core.visibility import Visibility
@@ -272,6 +273,7 @@ class BigBird(Patterned):
         n_global: int | None = None, random: int = 3, seed: int = 0, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(dim, heads, **options)
+        check_int("seed", seed, 0)
         self.plan = Plan(block, random=random, seed=seed)
         for name, tokens, field in (("window", window, "near"), ("n_global", n_global, "n_global")):
             if tokens is not None:

@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ascender.common.validate import check_flag
 from ascender.core.backends.windowed import Blocks
 from ascender.core.combine import Bias, LowRank
 from ascender.core.visibility import Visibility
@@ -80,6 +81,7 @@ class Longformer(Patterned):
     ) -> None:  # fmt: skip
         if not isinstance(window, int) or window < 0:
             raise ValueError(f"window = {window!r}; expected an int ≥ 0: tokens on each side")
+        check_flag("global_projections", global_projections)
         super().__init__(dim, heads, window=window, n_global=n_global, **options)
         self.W_QG = self.W_KG = self.W_VG = None
         if global_projections and n_global:

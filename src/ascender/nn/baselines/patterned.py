@@ -115,7 +115,7 @@ def see_all(
     end = vis.M - vis.N + n if vis.causal else vis.M
     mask = None if vis.mask is None else vis.mask[..., :end]
     p = torch.arange(end - n, end, device=Q.device)
-    rows = replace(vis, p=p, j=vis.j[:end], mask=mask, window=None, n_global=0)
+    rows = replace(vis, p=p, first=None, j=vis.j[:end], mask=mask, window=None, n_global=0)
     layout = FullLayout(rows, Q.dtype)
     out = layout.attend(Q, K[..., :end, :], V[..., :end, :])[0]
     return out.masked_fill(layout.count == 0, 0)

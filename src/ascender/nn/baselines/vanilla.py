@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from ascender.common.validate import check_int
+from ascender.common.validate import check_choice, check_int
 from ascender.core.backends.folded import FullLayout
 from ascender.core.backends.topk_sparse import top_attention
 from ascender.core.choose_backend import SMALL
@@ -20,7 +20,7 @@ from ascender.core.combine import LowRank, Parts, columns, folds, repeat_kv, to_
 from ascender.core.geometry import accum_dtype
 from ascender.core.neighbours import inside_transform
 from ascender.core.normalizers import TopK
-from ascender.nn.rule_parameters import RuleOptions
+from ascender.nn.rule_parameters import PER_HEAD, RuleOptions
 from ascender.nn.slot import Attention, Call, ways
 
 
@@ -31,12 +31,12 @@ class Vanilla(Attention):
 
     def attend_heads(self, call: Call) -> Float[Tensor, "B H N e"]:
         pairs = "values" in ways(type(call.position))
-        if isinstance(self.normalizer, TopK) and not pairs and listed(call):
-            return top_attention(call.q, call.k, call.v, call.vis, self.normalizer.size, call.other)
-        if not self.normalizer.softmax or pairs:
+        rule, T = self.normalizer, self.normalizer.temperature
+        if isinstance(rule, TopK) and isinstance(rule.size, int) and not pairs and listed(call):
+            return top_attention(call.q, call.k, call.v, call.vis, rule.size, call.other, T)
+        if not rule.softmax or pairs:
             return self.parts(call)[0]
-        q = self.scale_query(call.q, lambda: call.vis.count)
-        return stock(q, call, self.normalizer.temperature)
+        return stock(self.scale_query(call.q, lambda: call.vis.count), call, T)
 
     def parts(self, call: Call) -> tuple[Float[Tensor, "B H N e"], Parts]:
         """The definition, with whole matrices."""
@@ -118,8 +118,11 @@ class Matched(Vanilla):
         geometry: str = RuleOptions.geometry, head_dim: int | None = None,
         kv_heads: int | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        check_int("d_z", d_z, 1)
-        check_int("d_a", d_a, 1)
+        for name, size in (("d_z", d_z), ("d_a", d_a), ("head_dim", head_dim),
+                           ("kv_heads", kv_heads)):  # fmt: skip
+            if size is not None:
+                check_int(name, size, 1)
+        check_choice("geometry", geometry, PER_HEAD)
         own = dim // heads if head_dim is None else head_dim
         spaces = 1 if geometry == "shared" else heads
         columns = 2 * (heads + (kv_heads or heads))  # of width head_dim, in W_Q, W_K, W_V, W_O

@@ -23,6 +23,7 @@ __all__ = [
     "Shaw",
     "Sinusoidal",
     "position",
+    "position_options",
 ]
 
 POSITIONS: dict[str, type[Position]] = {
@@ -34,6 +35,8 @@ POSITIONS: dict[str, type[Position]] = {
     "learned": Learned,
     "sinusoidal": Sinusoidal,
 }
+
+SIZES = ("dim", "heads", "head_dim")
 
 
 def position(
@@ -52,8 +55,12 @@ def position(
                 raise ValueError(f"position {which!r} has {size} = {have}; expected {want}")
         return which
     name = "none" if which is None else which
-    kind = lookup("position", name, POSITIONS)
-    takes = inspect.signature(kind).parameters
-    known = [option for option in takes if option not in sizes]
-    check_options(f"position {name!r}", options, known)
+    kind, takes = lookup("position", name, POSITIONS), inspect.signature(POSITIONS[name]).parameters
+    check_options(f"position {name!r}", options, position_options(name))
     return kind(**{size: sizes[size] for size in takes if size in sizes}, **options)
+
+
+def position_options(name: str) -> list[str]:
+    """What a position takes beyond the sizes of an attention."""
+    takes = inspect.signature(lookup("position", name, POSITIONS)).parameters
+    return [option for option in takes if option not in SIZES]

@@ -61,7 +61,11 @@ class Rope(Position):
         super().__init__()
         if head_dim < 2 or head_dim % 2:
             raise ValueError(f"head_dim = {head_dim}; expected an even number (rope turns pairs)")
-        check_positive("base", base)
+        for name, value in (
+            ("base", base), ("factor", factor), ("low_freq_factor", low_freq_factor),
+            ("high_freq_factor", high_freq_factor),
+        ):  # fmt: skip
+            check_positive(name, value)
         if scaling is not None:
             lookup("scaling", scaling, dict.fromkeys(SCALINGS))
         if not factor >= 1 or (scaling is None and factor != 1):

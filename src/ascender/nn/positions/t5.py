@@ -28,8 +28,10 @@ class T5(Position):
     def __init__(self, heads: int, buckets: int = 32, max_distance: int = 128) -> None:
         super().__init__()
         check_int("heads", heads, 1)
-        if buckets < 4 or buckets % 2:
+        check_int("buckets", buckets, 4)
+        if buckets % 2:
             raise ValueError(f"buckets = {buckets}; expected an even number of at least 4")
+        check_int("max_distance", max_distance, 1)
         if max_distance <= buckets // 2:
             raise ValueError(
                 f"max_distance = {max_distance}; expected more than buckets/2 = {buckets // 2}"
