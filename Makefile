@@ -24,7 +24,7 @@ test-all: install
 # The Triton kernels in Triton's interpreter and through its compiler: nothing here needs a GPU.
 test-gpu-offline: install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[triton]"
-	@$(BIN)/python -m pytest tests/gpu tests/core/test_flash_cuda.py $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto -m "not slow" tests/gpu tests/core/test_flash_cuda.py $(PYTEST_ARGS)
 
 install: $(VENV)/.installed
 

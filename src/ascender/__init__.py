@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ascender.core.losses import Losses, collect
     from ascender.core.rules import Rules
     from ascender.core.schedule import Adaptive, LossWeights, Ramp, Schedule
+    from ascender.core.varlen import asc_attention_varlen
     from ascender.hf.retrofit.adapter_files import load_adapter, save_adapter
     from ascender.hf.retrofit.distil import distil_index
     from ascender.hf.retrofit.install import (
@@ -32,6 +33,7 @@ __all__ = [
     "Rules",
     "Schedule",
     "asc_attention",
+    "asc_attention_varlen",
     "asc_parts",
     "collect",
     "distil_index",
@@ -57,6 +59,7 @@ HOMES = {
     "Rules": "core.rules",
     "Schedule": "core.schedule",
     "asc_attention": "core.attention",
+    "asc_attention_varlen": "core.varlen",
     "asc_parts": "core.attention",
     "collect": "core.losses",
     "distil_index": "hf.retrofit.distil",

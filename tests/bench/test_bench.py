@@ -162,7 +162,7 @@ def test_memory_is_measured_of_what_is_asked_for_and_not_skipped(monkeypatch):
     monkeypatch.setitem(three, "dense", replace(three["dense"], refuses=lambda p, work: "no"))
     weighed = []
 
-    def peak(study, who, p, work, threads):
+    def peak(study, who, p, work, threads, on):
         weighed.append((who, p.n))
         return {"call": float(len(weighed)), "process": 8.0}
 

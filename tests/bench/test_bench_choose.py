@@ -1,12 +1,13 @@
 """`ascender bench choose`: every backend takes part, and the crossovers are where times meet."""
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import torch
 
 from ascender.bench import choose, tables
 from ascender.core.choose_backend import BACKENDS
+from ascender.measure.flops import Problem
 from ascender.measure.timing import FORWARD, TRAINING, TimingPlan
 
 ONCE = TimingPlan(repeats=1, at_least=0.0)
@@ -29,7 +30,8 @@ def test_choose():
 
 
 def test_choose_measures_the_memory_of_all_backends():
-    memory = choose.child("causal", TRAINING, 33, ("compact", "folded"), torch.get_num_threads())
+    p = asdict(Problem(33, causal=True))
+    memory = choose.child(p, {}, TRAINING, ("compact", "folded"), torch.get_num_threads())
     assert list(memory) == ["compact", "folded"]
     assert all(MB > 0 for MB in memory.values())
 

@@ -138,9 +138,29 @@ def test_a_loss_that_is_no_number_says_nothing():
     plan = Adaptive(rise=0.5)
     for loss in (math.nan, math.inf, 2.0, math.nan, -math.inf, 1.0):
         plan.report(loss, 500, TOTAL)
-    assert (plan.best, plan.rises) == (1.0, 1)
+    assert (plan.best, plan.rises) == (1.0, {"align": 1, "sep": 1, "coh": 1})
     plan.report(1.0, 500, TOTAL)
-    assert plan.rises == 1, "equal is no fall"
+    assert plan.rises["sep"] == 1, "equal is no fall"
+
+
+def test_every_rule_waits_for_the_task():
+    """All three λ rise with the falls of the loss, each from when its own ramp lets it begin."""
+    ramps = Schedule(Ramp(0.0), Ramp(0.15, shape="constant"), Ramp(0.3, to=0.2))
+    plan, seen = Adaptive(ramps, rise=0.25), []
+    for step, loss in ((50, 4.0), (100, 3.0), (200, 2.0), (250, 2.5), (350, 1.0), (400, 0.5)):
+        plan.report(loss, step, TOTAL)
+        seen.append(tuple(plan.lam(step, TOTAL).values()))
+    assert seen == [
+        (0, 0, 0), (0.25, 0, 0), (0.5, 0.25, 0), (0.5, 0.25, 0), (0.75, 0.5, 0.2), (1, 0.75, 0.2),
+    ]  # fmt: skip
+    only = Adaptive(ramps, rules=("sep",))
+    assert only.lam(50, TOTAL) == {"align": 1.0, "sep": 0.0, "coh": 0.0}
+
+
+def test_a_state_of_before_is_of_separation_only():
+    old = {**Adaptive(rise=0.25).state_dict(), "best": 1.0, "rises": 2}
+    del old["rules"]
+    assert restore(old).lam(900, TOTAL) == {"align": 1.0, "sep": 0.5, "coh": 1.0}
 
 
 # Saved and resumed.
@@ -212,6 +232,12 @@ def test_losses_are_off_by_default_and_on_after_warm_up():
         (lambda: Ramp().at(-1, 5), "step = -1; expected an int ≥ 0"),
         (lambda: Ramp().at(0, 0), "total = 0; expected an int ≥ 1"),
         (lambda: Adaptive(rise=0.0), r"rise = 0.0; expected a number in \(0, 1\]"),
+        (lambda: Adaptive(rules=("seq",)), "unknown rule 'seq'"),
+        (
+            lambda: schedule.changed(Ramp(), "sep", {"start": 2.0}),
+            "sep: start = 2.0; expected a fr",
+        ),
+        (lambda: schedule.changed(Ramp(), "sep", 3), "sep = 3; expected numbers by name"),
         (lambda: restore({"kind": "cosine"}), "unknown kind 'cosine'; expected one of schedule"),
         (lambda: Adaptive().load_state_dict(Schedule().state_dict()), "expected that of an Adap"),
         (lambda: Schedule().load_state_dict(Adaptive().state_dict()), "the state is of Adaptive"),

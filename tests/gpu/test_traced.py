@@ -177,6 +177,22 @@ def test_decoding_waits_for_nothing(name):
         assert "list_attention" in launches.names
 
 
+@pytest.mark.parametrize("backward", [False, True])
+def test_packed_sequences_wait_for_nothing(backward, meta_as_gpu):
+    """With max_seqlen; without it the length of the longest is read."""
+    layer = AscenderAttention(64, 4).to("meta")
+    x = torch.randn(1, 700, 64, device="meta", requires_grad=backward)
+    cu = torch.zeros(4, dtype=torch.int32, device="meta")
+    with Launches() as launches, torch.set_grad_enabled(backward):
+        y = layer(x, causal=True, cu_seqlens=cu, max_seqlen=400)
+        if backward:
+            y.sum().backward()
+    assert y.shape == x.shape
+    assert not launches.waits
+    with pytest.raises(Exception, match="meta"):
+        layer(x, cu_seqlens=cu)
+
+
 def test_what_reads_a_number_is_noticed(monkeypatch):
     monkeypatch.setattr(gpu, "on_gpu", lambda t: False)
     with fake_cuda(), torch.no_grad(), pytest.raises(Exception, match="_local_scalar_dense"):

@@ -43,7 +43,8 @@ def test_the_report_as_json():
     assert report.keys() == {"kernels", "machine", "extras", "advice"}
     assert report["kernels"].keys() == {"native", "why", "without", "compiler", "cache"}
     assert report["machine"].keys() == {
-        "python", "torch", "threads", "cores", "devices", "triton", "browser", "tex",
+        "python", "torch", "threads", "processor", "ram_gb", "cores", "devices", "triton",
+        "browser", "tex",
     }  # fmt: skip
     assert report["kernels"]["native"] is (build.kernels().library is not None)
     assert report["kernels"]["why"] == build.kernels().reason

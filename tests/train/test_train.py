@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from ascender.cli import app
 from ascender.hf import AscenderForSequenceClassification
+from ascender.measure import machine
 from ascender.train import Run, RunFolderInUse, Stopped, checkpoint, loop, train
 from ascender.train.accelerator import least
 from ascender.train.loop import rate
@@ -207,6 +208,8 @@ def test_the_record_says_what_it_was(tmp_path):
     assert [len(omega["sep"]), len(omega["sep"][0])] == [2, 3]
     assert record["chance"] == 1 / 5
     assert {"torch", "python"} <= record["versions"].keys()
+    assert record["hardware"]["processor"] == machine.processor()
+    assert record["hardware"]["ram_gb"] == machine.ram_gb()
     assert record["peak_memory_mb"] > 1
     assert 0 < record["data_share"] < 1
 

@@ -25,6 +25,7 @@ from ascender.nn.cache import Cache
 
 LARGEST = 4e9  # bytes of N×N matrices: more is skipped
 LONGEST = 2048  # of the definition
+NOT_ON_GPUS = "the C kernels are for the CPU"
 NATIVE_LONGEST = 16384  # of the C kernel: "auto" leaves it there or before
 AFFINITY: dict[str, Any] = {"affinity": "query-key", "affinity_term": True}  # of flock scope
 
@@ -63,11 +64,12 @@ class Candidate:
     baseline: str = "stock"
     works: tuple[str, ...] = (FORWARD, TRAINING)
     refuses: Callable[[Problem, str], str | None] = lambda problem, work: None
+    formula: bool = True  # whether flops takes no time
 
 
 def _normal(p: Problem, heads: int, width: int, seed: int) -> Tensor:
     noise = torch.Generator().manual_seed(seed)
-    return torch.randn(1, heads, p.n, width, generator=noise)
+    return p.place(torch.randn(1, heads, p.n, width, generator=noise))
 
 
 def _qkv(p: Problem) -> tuple[Tensor, Tensor, Tensor]:
@@ -85,9 +87,9 @@ def _bias(p: Problem) -> Job:
     is not even counted."""
     q, k, v = _qkv(p)
     noise = torch.Generator().manual_seed(3)
-    added = torch.randn(1, p.H, p.n, p.n, generator=noise)
+    added = p.place(torch.randn(1, p.H, p.n, p.n, generator=noise))
     if p.causal:
-        hidden = torch.ones(p.n, p.n, dtype=torch.bool).triu_(1)
+        hidden = torch.ones(p.n, p.n, dtype=torch.bool, device=p.device).triu_(1)
         added.masked_fill_(hidden, -torch.inf)
     return Job(lambda: F.scaled_dot_product_attention(q, k, v, attn_mask=added), (q, k, v, added))
 
@@ -100,9 +102,10 @@ def _too_large(p: Problem, work: str) -> str | None:
 
 def numbers(p: Problem, v: CallOptions) -> dict[str, Any]:
     """The rules' numbers as a trained layer has them: tensors, one value a head (τ: a space)."""
-    tau = torch.full((flops.spaces(p, v),), 1.0)
+    tau = torch.full((flops.spaces(p, v),), 1.0, device=p.device)
     starts = {f.name: f.default for f in fields(Rules) if isinstance(f.default, float)}
-    by_head = {n: torch.full((p.H,), x) for n, x in starts.items() if not n.startswith("lam_")}
+    learned = {n: x for n, x in starts.items() if not n.startswith("lam_")}
+    by_head = {n: torch.full((p.H,), x, device=p.device) for n, x in learned.items()}
     return {**by_head, "tau_coh": tau, "tau_sep": 1.1 * tau if v.two_tau else tau}
 
 
@@ -132,7 +135,8 @@ def arguments(p: Problem, v: CallOptions) -> dict[str, Any]:
         args |= {"scope": "flock", "window": p.flock_window, **AFFINITY}
     if v.reuse:
         h = unit(args["h_q"])
-        args["neighbours"] = top_k(h, h, Visibility.of(p.n, p.n, causal=p.causal), (p.k,))
+        vis = Visibility.of(p.n, p.n, causal=p.causal, device=h.device)
+        args["neighbours"] = top_k(h, h, vis, (p.k,))
     return args
 
 
@@ -187,7 +191,14 @@ def _decode_flock(p: Problem, v: CallOptions) -> Job:
 
 def no_native(p: Problem, work: str) -> str | None:
     """Why the C kernel is not measured."""
+    if p.device != "cpu":
+        return NOT_ON_GPUS
     return unavailable() or (f"above N = {NATIVE_LONGEST}" if p.n > NATIVE_LONGEST else None)
+
+
+def on_cpus(p: Problem, work: str) -> str | None:
+    """Why what turns the C kernels off is not measured on a GPU, where there are none."""
+    return None if p.device == "cpu" else NOT_ON_GPUS
 
 
 def _variant(label: str, backend: str = "folded", **kinds: Any) -> Candidate:

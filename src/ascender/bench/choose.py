@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise, product
 from math import exp, log
+from typing import Any
 
 import torch
 
-from ascender.bench.candidates import NATIVE_LONGEST, Job, arguments, ours
+from ascender.bench.candidates import NATIVE_LONGEST, arguments, ours
 from ascender.core.checks import build_flock
 from ascender.core.choose_backend import BACKENDS, choose_backend
+from ascender.measure.device import CPU, Device, find
 from ascender.measure.flops import CallOptions, Problem
 from ascender.measure.memory import fresh, used
-from ascender.measure.timing import CLOCKS, FORWARD, TRAINING, Row, TimingPlan, best, elapsed
+from ascender.measure.timing import FORWARD, TRAINING, Row, TimingPlan, best, elapsed
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 PLAN = TimingPlan(repeats=3, at_least=0.3, at_most=4.0)
@@ -35,42 +37,45 @@ class ChooseRow(Row):
 
 
 def run(
-    lengths: Sequence[int], plan: TimingPlan, *, clock: str = "cpu", memory: bool = True,
-    say: Callable[[str], None] = lambda line: None,
+    lengths: Sequence[int], plan: TimingPlan, *, clock: str | None = None, memory: bool = True,
+    on: Device = CPU, dtype: str = "float32", say: Callable[[str], None] = lambda line: None,
 ) -> list[ChooseRow]:  # fmt: skip
     rows = []
     for kind, work, n in product(KINDS, (FORWARD, TRAINING), lengths):
         say(f"timing {kind}, {work}, N = {n}")
-        rows += _compare(kind, work, n, plan, clock, memory)
+        p, options = _problem(kind, n, on, dtype)
+        rows += _compare(kind, work, p, options, plan, on, clock, memory)
     return rows
 
 
-def _job(kind: str, n: int, backend: str) -> Job:
-    p, options = _problem(kind, n)
-    return ours(p, CallOptions(backend, **options))
-
-
-def _problem(kind: str, n: int) -> tuple[Problem, dict[str, bool]]:
+def _problem(kind: str, n: int, on: Device, dtype: str) -> tuple[Problem, dict[str, bool]]:
     options = dict(KINDS[kind])
-    return Problem(n, causal=options.pop("causal", False)), options
+    causal = options.pop("causal", False)
+    return Problem(n, causal, on.heads, device=on.name, dtype=dtype), options
 
 
 def _compare(
-    kind: str, work: str, n: int, plan: TimingPlan, clock: str, memory: bool
-) -> list[ChooseRow]:
-    p, options = _problem(kind, n)
+    kind: str, work: str, p: Problem, options: dict[str, bool], plan: TimingPlan, on: Device,
+    clock: str | None, memory: bool,
+) -> list[ChooseRow]:  # fmt: skip
+    n = p.n
     flock = build_flock(**arguments(p, CallOptions("auto", **options)))
     auto = choose_backend(flock)
     reasons = {name: b.refuses(flock) or _too_long(name, n) for name, b in BACKENDS.items()}
     able = [name for name, reason in reasons.items() if reason is None]
-    calls = {name: _job(kind, n, name).run(work) for name in able}
-    seconds = best(calls, plan, lambda call: elapsed(call, CLOCKS[clock]))
+    calls = {name: ours(p, CallOptions(name, **options)).run(work) for name in able}
+    reasons |= on.warm(calls)
+    able = [name for name in able if reasons[name] is None]
+    now = on.now(clock)
+    seconds = best({name: calls[name] for name in able}, plan, lambda call: elapsed(call, now))
     del calls
     MB: dict[str, float] = {}
-    if memory:
-        order: dict[str, object] = {"kind": kind, "work": work, "n": n, "backends": able}
-        order["threads"] = torch.get_num_threads()
+    if memory and on.own_process:
+        order: dict[str, object] = {"problem": asdict(p), "options": options, "work": work}
+        order |= {"backends": able, "threads": torch.get_num_threads()}
         MB = fresh("ascender.bench.choose", order, f"{kind}, {work}, N = {n}")
+    elif memory:
+        MB = _used(p, options, work, able, on)
     fastest = min(seconds, key=lambda name: seconds[name])
     rows = []
     for name, reason in reasons.items():
@@ -115,14 +120,25 @@ def _meet(n: int, m: int, times: Sequence[float | None]) -> str:
     return f"≈ {exp(log(n) + log(m / n) * before / (before - after)):.0f}"
 
 
-def child(kind: str, work: str, n: int, backends: Sequence[str], threads: int) -> dict[str, float]:
-    """MB that each backend's call takes at its peak, one after another in this process."""
+def child(
+    problem: dict[str, Any], options: dict[str, bool], work: str, backends: Sequence[str],
+    threads: int,
+) -> dict[str, float]:  # fmt: skip
+    """What the subprocess does."""
     torch.set_num_threads(threads)
+    return _used(Problem(**problem), options, work, backends, find(problem["device"]))
+
+
+def _used(
+    p: Problem, options: dict[str, bool], work: str, backends: Sequence[str], on: Device
+) -> dict[str, float]:
+    """MB that each backend's call takes at its peak, one after another in this process."""
     memory = {}
     for name in backends:
-        _job(kind, min(n, SMALL), name).run(work)()
-        job = _job(kind, n, name)
-        memory[name] = used(job.run(work), job.nbytes())["call"]
+        how = CallOptions(name, **options)
+        ours(replace(p, n=min(p.n, SMALL)), how).run(work)()
+        job = ours(p, how)
+        memory[name] = used(job.run(work), job.nbytes(), on)["call"]
     return memory
 
 

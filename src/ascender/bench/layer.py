@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ascender.bench.candidates import Candidate, Job
+from ascender.bench.candidates import Candidate, Job, on_cpus
 from ascender.core.backends.native import without_native
 from ascender.measure.flops import Problem
 from ascender.measure.timing import TRAINING
@@ -48,8 +49,8 @@ def _layer(
 
     def make(p: Problem) -> Job:
         batch, dim = (WIDE_BATCH, WIDE_DIM) if wide else (BATCH, DIM)
-        layer = kind(dim, HEADS, **options)
-        x = torch.randn(batch, p.n, dim, generator=torch.Generator().manual_seed(0))
+        layer = p.place(kind(dim, HEADS, **options))
+        x = p.place(torch.randn(batch, p.n, dim, generator=torch.Generator().manual_seed(0)))
 
         def call() -> Tensor:
             out: Tensor = layer(x)
@@ -58,7 +59,8 @@ def _layer(
         return Job(call if native else without_native()(call), (x, *layer.parameters()))
 
     baseline = "vanilla_256" if wide else "vanilla"
-    return Candidate(label, make, None, baseline=baseline, works=(TRAINING,))
+    candidate = Candidate(label, make, None, baseline=baseline, works=(TRAINING,))
+    return candidate if native else replace(candidate, refuses=on_cpus)
 
 
 LAYERS: dict[str, Candidate] = {

@@ -4,8 +4,8 @@
     decode     after N tokens, 32 more, the likeliest each: model(…, past_key_values) in a loop
     generate   the same through transformers' generate(); reading the N tokens is not counted
 
-Every model is the preset "small" (256 wide, 4 layers, 4 heads of 64), so that what differs is the
-attention; Llama is transformers' own of the same sizes.
+Every model is the preset "small" (256 wide, 4 layers, 4 heads of 64; on a GPU "medium"), so that
+what differs is the attention; Llama is transformers' own of the same sizes.
 """
 
 from __future__ import annotations
@@ -13,20 +13,24 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ascender.bench.candidates import Candidate
+from ascender.bench.candidates import Candidate, on_cpus
 from ascender.core.backends.native import without_native
 from ascender.measure.flops import Problem
 from ascender.measure.timing import TRAINING, Now
 
 DECODE, GENERATE = "decode", "generate"
-SIZE = "small"
+SIZE, SIZE_ON_GPU = "small", "medium"
+SIZES = {
+    "small": "256 wide, 4 layers, 4 heads of 64",
+    "medium": "512 wide, 8 layers, 8 heads of 64",
+}
 TOKENS = 4096  # in a batch of training
 NEW = 32  # tokens generated
 VOCABULARY = 8192
@@ -51,12 +55,13 @@ class ModelJob:
         from ascender.hf import AscenderConfig, AscenderForCausalLM
 
         config = AscenderConfig.preset(
-            SIZE, vocab_size=VOCABULARY, attention=self.attention or "vanilla",
-            position=self.position, attention_options=dict(self.options),
+            size_on(self.problem.device), vocab_size=VOCABULARY, position=self.position,
+            attention=self.attention or "vanilla", attention_options=dict(self.options),
         )  # fmt: skip
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            return llama(config) if self.attention is None else AscenderForCausalLM(config)
+            model = llama(config) if self.attention is None else AscenderForCausalLM(config)
+        return self.problem.place(model)
 
     def run(self, work: str) -> Turn:
         turn = JOBS[work](self.make(), self.problem.n)
@@ -65,6 +70,10 @@ class ModelJob:
     def nbytes(self) -> int:
         """Of the weights."""
         return sum(p.numel() * p.element_size() for p in self.make().parameters())
+
+
+def size_on(device: str) -> str:
+    return SIZE if device == "cpu" else SIZE_ON_GPU
 
 
 def llama(config: Any) -> Any:
@@ -79,13 +88,14 @@ def llama(config: Any) -> Any:
     return LlamaForCausalLM(LlamaConfig(**same, attn_implementation="sdpa"))
 
 
-def prompt(batch: int, n: int) -> Tensor:
-    return torch.randint(VOCABULARY, (batch, n), generator=torch.Generator().manual_seed(0))
+def prompt(model: Any, batch: int, n: int) -> Tensor:
+    noise = torch.Generator().manual_seed(0)
+    return torch.randint(VOCABULARY, (batch, n), generator=noise).to(model.device)
 
 
 def training(model: Any, n: int) -> Turn:
     """Seconds of a step."""
-    ids = prompt(max(1, TOKENS // n), n)
+    ids = prompt(model, max(1, TOKENS // n), n)
     optimiser = torch.optim.AdamW(model.train().parameters(), lr=1e-4)
 
     def step(now: Now = time.perf_counter) -> float:
@@ -101,7 +111,7 @@ def training(model: Any, n: int) -> Turn:
 def decoding(model: Any, n: int) -> Turn:
     """Seconds of NEW tokens after n, token by token; every turn goes on from the same cache."""
     with torch.no_grad():
-        read = model.eval()(input_ids=prompt(1, n), use_cache=True)
+        read = model.eval()(input_ids=prompt(model, 1, n), use_cache=True)
     first = read.logits[:, -1:].argmax(-1)
 
     @torch.no_grad()
@@ -136,7 +146,7 @@ class TokenTimes:
 
 def generating(model: Any, n: int) -> Turn:
     """Seconds of NEW tokens after the first that follows n."""
-    ids = prompt(1, n)
+    ids = prompt(model, 1, n)
     model.eval().generation_config.eos_token_id = None
 
     def run(now: Now = time.perf_counter) -> float:
@@ -164,7 +174,8 @@ def _model(
     baseline: str = "model_vanilla", native: bool = True, **options: Any,
 ) -> Candidate:  # fmt: skip
     make = partial(ModelJob, attention=attention, position=position, options=options, native=native)
-    return Candidate(label, make, None, baseline, tuple(JOBS))
+    candidate = Candidate(label, make, None, baseline, tuple(JOBS))
+    return candidate if native else replace(candidate, refuses=on_cpus)
 
 
 SHARED: dict[str, Any] = {"geometry": "shared", "d_z": 15}  # d_z + 1 columns of cohesion: 16

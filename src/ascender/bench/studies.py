@@ -1,7 +1,8 @@
 """Studies: candidates timed in turns at every length, with their FLOPs and peak memory.
 
-Memory is measured in a process of its own, which first makes one small call, so that libraries are
-loaded and threads started.
+Memory of the CPU is measured in a process of its own, which first makes one small call, so that
+libraries are loaded and threads started. On a GPU torch counts what it allocates there, so that
+this process will do; and what fails there, out of memory say, is skipped and says why.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -19,10 +20,10 @@ from ascender.bench.layer import LAYERS
 from ascender.bench.model import JOBS, MODELS, tokens_per_call
 from ascender.bench.variants import VARIANTS
 from ascender.common.validate import lookup
+from ascender.measure.device import CPU, Device, find
 from ascender.measure.flops import Problem
 from ascender.measure.memory import fresh, used
 from ascender.measure.timing import (
-    CLOCKS,
     FORWARD,
     TRAINING,
     Now,
@@ -35,6 +36,7 @@ from ascender.measure.timing import (
 
 ATTEMPTS = 3  # at times that other work does not disturb
 SMALL = 256  # tokens of the first, unmeasured call
+COUNTED = 4096  # tokens up to which FLOPs of a call on a GPU are counted, on the CPU
 Timed = tuple[int, str]  # n, work
 
 
@@ -94,15 +96,15 @@ STUDIES: dict[str, Study] = {
 
 def run(
     name: str, timed: Iterable[Timed], plan: TimingPlan, *, causal: bool = False,
-    memory: Collection[str] = (), clock: str = "cpu", only: Collection[str] | None = None,
-    say: Callable[[str], None] = lambda line: None,
+    memory: Collection[str] = (), clock: str | None = None, only: Collection[str] | None = None,
+    on: Device = CPU, dtype: str = "float32", say: Callable[[str], None] = lambda line: None,
 ) -> list[Row]:  # fmt: skip
     """A row per pair (n, work) and candidate; `memory`: candidates whose peak is measured;
-    `clock`: one of CLOCKS; `only`: candidates to time besides their baselines."""
+    `clock`: one of the device's; `only`: candidates to time besides their baselines."""
     study, rows = STUDIES[name], []
     candidates = study.chosen(only)
     for n, work in timed:
-        p = Problem(n, causal)
+        p = Problem(n, causal, on.heads, device=on.name, dtype=dtype)
         able = {who: c for who, c in candidates.items() if work in c.works}
         if not able:
             continue
@@ -110,14 +112,17 @@ def run(
         running = {who: c for who, c in able.items() if skipped[who] is None}
         say(f"timing {work}, N = {n}")
         calls = {who: c.make(p).run(work) for who, c in running.items()}
-        seconds, slow = _best(study, calls, plan, CLOCKS[clock])
+        for who, why in on.warm(calls).items():
+            skipped[who] = why
+            del calls[who], running[who]
+        seconds, slow = _best(study, calls, plan, on.now(clock))
         del calls
         say(f"FLOPs {work}, N = {n}")
-        flops = {w: c.flops(p, work == TRAINING) for w, c in running.items() if c.flops}
+        flops = {w: f for w, c in running.items() if (f := _flops(c, p, work)) is not None}
         weight: dict[str, dict[str, float]] = {}
         for who in (who for who in running if who in memory):
             say(f"memory of {study.candidates[who].label}, {work}, N = {n}")
-            weight[who] = peak_memory(name, who, p, work, torch.get_num_threads())
+            weight[who] = peak_memory(name, who, p, work, torch.get_num_threads(), on)
         tokens = study.tokens(n, work) if study.tokens else None
         for who, candidate in able.items():
             base = candidate.baseline
@@ -142,14 +147,21 @@ def _best(
     return {who: min(times) for who, times in turns.items()}, slow
 
 
+def _flops(candidate: Candidate, p: Problem, work: str) -> float | None:
+    """Those of the CPU's operators, wherever it runs."""
+    if candidate.flops is None or (p.device != "cpu" and p.n > COUNTED and not candidate.formula):
+        return None
+    return candidate.flops(replace(p, device="cpu", dtype="float32"), work == TRAINING)
+
+
 def _measured(
     row: Row, seconds: Mapping[str, float], flops: Mapping[str, float],
     weight: Mapping[str, Mapping[str, float]], tokens: int | None,
 ) -> Row:  # fmt: skip
     who, base = row.candidate, row.baseline
-    s, ratio = seconds[who], seconds[who] / seconds[base]
+    s, ratio = seconds[who], seconds[who] / seconds[base] if base in seconds else None
     numbers: dict[str, Any] = {}
-    if who in flops:
+    if who in flops and base in flops:
         numbers |= {"gflop": flops[who] / 1e9, "flop_ratio": flops[who] / flops[base]}
     for name, key in (("memory", "call"), ("process", "process")):
         if who in weight:
@@ -157,28 +169,34 @@ def _measured(
             if base in weight:
                 numbers[f"{name}_ratio"] = weight[who][key] / weight[base][key]
     if tokens is not None:
-        numbers |= {"tokens_s": tokens / s, "speed": 1 / ratio}
+        numbers |= {"tokens_s": tokens / s, "speed": None if ratio is None else 1 / ratio}
     return Row(who, row.n, row.work, 1e3 * s, ratio, None, base, **numbers)
 
 
 def peak_memory(
-    study: str, candidate: str, problem: Problem, work: str, threads: int
+    study: str, candidate: str, problem: Problem, work: str, threads: int, on: Device = CPU
 ) -> dict[str, float]:
     """{"call": MB of the call (measure.memory), "process": MB of the whole process}."""
-    order: dict[str, object] = {"study": study, "candidate": candidate, "work": work}
-    order |= {"n": problem.n, "causal": problem.causal, "threads": threads}
+    if not on.own_process:
+        return _used(study, candidate, problem, work, on)
+    order = {"study": study, "candidate": candidate, "work": work, "threads": threads}
+    order |= {"problem": asdict(problem)}
     return fresh("ascender.bench.studies", order, f"{candidate} at N = {problem.n}")
 
 
 def child(
-    study: str, candidate: str, n: int, causal: bool, work: str, threads: int
+    study: str, candidate: str, problem: dict[str, Any], work: str, threads: int
 ) -> dict[str, float]:
     """What the subprocess does."""
     torch.set_num_threads(threads)
+    return _used(study, candidate, Problem(**problem), work, find(problem["device"]))
+
+
+def _used(study: str, candidate: str, p: Problem, work: str, on: Device) -> dict[str, float]:
     make = STUDIES[study].candidates[candidate].make
-    make(Problem(min(n, SMALL), causal)).run(work)()
-    job = make(Problem(n, causal))
-    return used(job.run(work), job.nbytes())
+    make(replace(p, n=min(p.n, SMALL))).run(work)()
+    job = make(p)
+    return used(job.run(work), job.nbytes(), on)
 
 
 if __name__ == "__main__":

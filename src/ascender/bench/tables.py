@@ -9,9 +9,11 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ascender.bench import model
 from ascender.bench.choose import ChooseRow, crossover
-from ascender.bench.model import DECODE, GENERATE, NEW, TOKENS, VOCABULARY
+from ascender.bench.model import DECODE, GENERATE, NEW, SIZES, TOKENS, VOCABULARY
 from ascender.bench.studies import STUDIES
+from ascender.measure.device import Cpu, Gpu
 from ascender.measure.timing import FORWARD, TRAINING, Row
 from ascender.report.table import Cell, Table
 from ascender.report.terminal import BASELINE, rich_table
@@ -32,25 +34,33 @@ TITLES = {  # of the tables of speed, by study and work
     ("model", GENERATE): "Generation by generate(), tokens a second: × vanilla",
 }
 NOTES = {
-    "attention": "B = 1, 4 heads of 64, d_z = 15, d_a = 16, k = 16, float32; flock scope: one list "
-    "for all heads. FLOPs: by formulas that the tests hold to a count on the operators.",
-    "variants": "B = 1, 4 heads of 64, otherwise each attention's own defaults, without the "
-    "projections, float32. FLOPs: counted on the operators.",
+    "attention": "B = 1, {heads} heads of 64, d_z = 15, d_a = 16, k = 16, {dtype}; flock scope: "
+    "one list for all heads. FLOPs: by formulas that the tests hold to a count on the operators.",
+    "variants": "B = 1, {heads} heads of 64, otherwise each attention's own defaults, without the "
+    "projections, {dtype}. FLOPs: counted on the operators.",
     "layer": "Forward and backward, no optimiser; B = 32, 4 heads of 16 (256 wide: B = 8, 4 heads "
-    "of 64); best turn of each.",
-    "model": f"256 wide, 4 layers, 4 heads of 64, {VOCABULARY} words, float32. Training: forward, "
-    f"loss, backward, AdamW on about {TOKENS} tokens. Generation: {NEW} tokens after N, one "
+    "of 64), {dtype}; best turn of each.",
+    "model": f"{{size}}, {VOCABULARY} words, {{dtype}}. Training: forward, loss, backward, AdamW "
+    f"on about {TOKENS} tokens. Generation: {NEW} tokens after N, one "
     "sequence. Models take turns; the best turn counts.",
     "choose": f"× the fastest (bold) · peak memory; * is what auto takes; {SKIPPED} cannot, or too "
     "long to wait for. ≈: between the measured lengths.",
 }
-CLOCK = {"cpu": "CPU time", "wall": "wall clock"}
+CLOCK = {"cpu": "CPU time", "wall": "wall clock", "events": "events of the GPU"}
 WALL = "wall "  # in front of the names of tables by that clock
 MEASURED = (
     "Candidates take turns; the best turn counts. Forward keeps nothing for a gradient; backward "
     "reaches every input and every learned number. FLOPs are those of products (matrices, flash, "
-    "index lists, native kernels). Memory: each in its own process; growth of resident memory "
-    "during the call at its peak, plus the size of the inputs (in brackets: the whole process)."
+    "index lists, native kernels). "
+)
+MEMORY = (
+    "Memory: each in its own process; growth of resident memory during the call at its peak, plus "
+    "the size of the inputs (in brackets: the whole process)."
+)
+MEMORY_OF_GPU = (
+    "Warmed up first. Memory: what torch allocated on the GPU at the peak of the call beyond what "
+    "it had before, plus the size of the inputs (in brackets: all that it had allocated). FLOPs: "
+    "those of the same call on the CPU."
 )
 
 
@@ -158,8 +168,12 @@ def _summary_cell(row: Row | None, key: str) -> str:
 
 def by_wall_clock(tables: Mapping[str, Table]) -> dict[str, Table]:
     """The same tables under names and titles of their own."""
+    return under(WALL, "Wall clock", tables)
+
+
+def under(prefix: str, title: str, tables: Mapping[str, Table]) -> dict[str, Table]:
     return {
-        WALL + name: replace(table, title=(f"Wall clock: {table.title[0]}",) * 2)
+        prefix + name: replace(table, title=(f"{title}: {table.title[0]}",) * 2)
         for name, table in tables.items()
     }
 
@@ -231,16 +245,20 @@ def _verdict(reached: object) -> str:
 # --- on a terminal
 
 
-def shown(
-    study: str, rows: Sequence[Any], causal: bool = False, clock: str = "cpu"
-) -> RenderableType:
+def shown(study: str, rows: Sequence[Any], options: Mapping[str, Any]) -> RenderableType:
     """The tables of a run with their notes."""
     if study == "import":
         return rich_tables(imports(rows[0]))
+    causal, on_cpu = options.get("causal", False), options["device"] == "cpu"
     tables = choose(rows) if study == "choose" else of_study(study, rows, causal)
-    notes = [NOTES[study], f"{CLOCK[clock]}."]
+    heads = (Cpu if on_cpu else Gpu).heads
+    size = SIZES.get(model.size_on(options["device"]), "")
+    note = NOTES[study].format(heads=heads, dtype=options["dtype"], size=size)
+    notes = [note, f"{CLOCK[options['clock']]}."]
     if study in ("attention", "variants"):
-        notes += [MEASURED, *_skipped(rows, study)]
+        notes.append(MEASURED + (MEMORY if on_cpu else MEMORY_OF_GPU))
+    if study in ("attention", "variants") or not on_cpu:
+        notes += _skipped(rows, study)
     return Group(rich_tables(tables), *map(_note, notes))
 
 
@@ -257,9 +275,10 @@ def _note(text: str) -> Text:
 
 def _skipped(rows: Iterable[Row], study: str) -> list[str]:
     """Why cells are empty, each reason once."""
-    labels = STUDIES[study].labels()
+    labels = STUDIES[study].labels() if study in STUDIES else {}
     reasons = dict.fromkeys(
-        f"{labels[row.candidate]}, {WORKS[row.work]} at N = {row.n}: {row.skipped}"
+        f"{labels.get(row.candidate, row.candidate)}, {WORKS.get(row.work, row.work)} at "
+        f"N = {row.n}: {row.skipped}"
         for row in rows
         if row.skipped is not None
     )

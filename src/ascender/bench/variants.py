@@ -31,12 +31,12 @@ def job(p: Problem, kind: str, options: dict[str, Any], mute: Sequence[str] = ()
     neighbours = None
     if kind == "graph":
         line = torch.arange(p.n)
-        neighbours = graph(torch.stack([line[:-1], line[1:]]), p.n)
+        neighbours = graph(torch.stack([line[:-1], line[1:]]), p.n).to(p.device)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
-        module = attention(kind, p.H * p.d, p.H, **options).eval()
+        module = p.place(attention(kind, p.H * p.d, p.H, **options).eval())
         set_lam(module, dict.fromkeys(mute, 0.0))
-        x = torch.randn(1, p.n, p.H * p.d)
+        x = p.place(torch.randn(1, p.n, p.H * p.d))
         call = module.call(x, causal=p.causal, neighbours=neighbours)
     known: dict[int, Tensor] = {}
 
@@ -72,7 +72,7 @@ def _variant(
     def refuses(p: Problem, work: str) -> str | None:
         return f"N×N above N = {largest}" if largest is not None and p.n > largest else None
 
-    return Candidate(label, make, flops, refuses=refuses)
+    return Candidate(label, make, flops, refuses=refuses, formula=False)
 
 
 def _named(label: str, name: str) -> Candidate:

@@ -37,15 +37,21 @@ Only = Annotated[
     ),
 ]
 Clock = Annotated[
-    str, typer.Option(help="cpu: CPU time, one thread; wall: wall clock, torch's own threads.")
+    str | None,
+    typer.Option(
+        help="cpu: CPU time, one thread; wall: wall clock, torch's own threads; on a GPU events "
+        "or wall. Default: cpu or events."
+    ),
 ]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")]
+Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
 
 
 @app.command(epilog="Example: ascender bench attention --lengths 1024,4096 --causal --json")
 def attention(
     lengths: Lengths = None, quick: Quick = False, causal: Causal = False, memory: Memory = True,
-    as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = "cpu",
-    only: Only = None,
+    as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = None,
+    only: Only = None, device: Device = "cpu", dtype: Dtype = "float32",
 ) -> None:  # fmt: skip
     """Every backend against stock SDPA: time, peak memory, counted FLOPs.
 
@@ -53,15 +59,15 @@ def attention(
     """
     _run(
         "attention", as_json, lengths, repeats, threads, clock, quick=quick, causal=causal,
-        memory=memory, only=only,
+        memory=memory, only=only, device=device, dtype=dtype,
     )  # fmt: skip
 
 
 @app.command(epilog="Example: ascender bench variants --lengths 1024,4096 --no-memory")
 def variants(
     lengths: Lengths = None, quick: Quick = False, causal: Causal = False, memory: Memory = True,
-    as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = "cpu",
-    only: Only = None,
+    as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = None,
+    only: Only = None, device: Device = "cpu", dtype: Dtype = "float32",
 ) -> None:  # fmt: skip
     """Every attention against stock SDPA: time, peak memory, counted FLOPs.
 
@@ -70,24 +76,28 @@ def variants(
     """
     _run(
         "variants", as_json, lengths, repeats, threads, clock, quick=quick, causal=causal,
-        memory=memory, only=only,
+        memory=memory, only=only, device=device, dtype=dtype,
     )  # fmt: skip
 
 
 @app.command(epilog="Example: ascender bench layer --lengths 64")
 def layer(
     lengths: Lengths = None, memory: Memory = True, as_json: Json = False, repeats: Repeats = None,
-    threads: Threads = None, clock: Clock = "cpu", only: Only = None,
+    threads: Threads = None, clock: Clock = None, only: Only = None,
+    device: Device = "cpu", dtype: Dtype = "float32",
 ) -> None:  # fmt: skip
     """The training step of a whole layer against a vanilla layer with the same projections."""
-    _run("layer", as_json, lengths, repeats, threads, clock, memory=memory, only=only)
+    _run(
+        "layer", as_json, lengths, repeats, threads, clock, memory=memory, only=only,
+        device=device, dtype=dtype,
+    )  # fmt: skip
 
 
 @app.command(epilog="Example: ascender bench model --lengths 128 --work decode")
 def model(
     lengths: Lengths = None, quick: Shorter = False, work: Works = None, memory: Memory = True,
-    as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = "cpu",
-    only: Only = None,
+    as_json: Json = False, repeats: Repeats = None, threads: Threads = None, clock: Clock = None,
+    only: Only = None, device: Device = "cpu", dtype: Dtype = "float32",
 ) -> None:  # fmt: skip
     """Tokens per second of whole models, training and generating, against the vanilla model.
 
@@ -103,17 +113,21 @@ def model(
             raise typer.BadParameter(f"{name!r}; expected one of {known}", param_hint="--work")
     _run(
         "model", as_json, lengths, repeats, threads, clock, quick=quick, work=work, memory=memory,
-        only=only,
+        only=only, device=device, dtype=dtype,
     )  # fmt: skip
 
 
 @app.command(epilog="Example: ascender bench choose --lengths 64,256,1024")
 def choose(
     lengths: Lengths = None, memory: Memory = True, as_json: Json = False, repeats: Repeats = None,
-    threads: Threads = None, clock: Clock = "cpu",
+    threads: Threads = None, clock: Clock = None, device: Device = "cpu",
+    dtype: Dtype = "float32",
 ) -> None:  # fmt: skip
     """Which backend is fastest on this machine, by length and mask, and which one "auto" picks."""
-    _run("choose", as_json, lengths, repeats, threads, clock, memory=memory)
+    _run(
+        "choose", as_json, lengths, repeats, threads, clock, memory=memory, device=device,
+        dtype=dtype,
+    )  # fmt: skip
 
 
 @app.command("import", epilog="Example: ascender bench import --repeats 9")
@@ -170,7 +184,7 @@ def _names(study: str, text: str) -> list[str]:
 
 def _run(
     study: str, as_json: bool, lengths: str | None = None, repeats: int | None = None,
-    threads: int | None = None, clock: str = "cpu", **options: Any,
+    threads: int | None = None, clock: str | None = None, device: str = "cpu", **options: Any,
 ) -> None:  # fmt: skip
     """Measure and print: tables and goals, or JSON (not of a run that other work disturbed)."""
     if options.get("quick") and lengths is not None:
@@ -178,26 +192,32 @@ def _run(
             f"{lengths!r} with --quick; expected one of the two", param_hint="--lengths"
         )
     from ascender import bench
-    from ascender.measure.timing import CLOCKS, machine
+    from ascender.measure.device import Cpu, Gpu
+    from ascender.measure.machine import facts
 
-    if clock not in CLOCKS:
-        known = " or ".join(CLOCKS)
+    clocks = (Cpu if device == "cpu" else Gpu).clocks
+    if clock is not None and clock not in clocks:
+        known = " or ".join(clocks)
         raise typer.BadParameter(f"{clock!r}; expected {known}", param_hint="--clock")
     if (only := options.pop("only", None)) is not None:
         options["only"] = _names(study, only)
     with _timing() as say:
         result = bench.run(
             study, lengths=parse_lengths(lengths), repeats=repeats, threads=threads, clock=clock,
-            say=say, **options,
+            device=device, say=say, **options,
         )  # fmt: skip
     if as_json:
         words = [word for word in sys.argv[1:] if word != "--json"]
         terminal.print_json(result.record(shlex.join(["ascender", *words])))
         return
-    from ascender.bench import goals, tables
+    from ascender.bench import tables
 
-    terminal.show(tables.shown(study, result.rows, result.options.get("causal", False), clock))
+    terminal.show(tables.shown(study, result.rows, result.options))
     if study != "import":
-        terminal.show(tables.rich_tables(tables.goals(goals.reached(result.rows))))
-        here = machine()
-        note(f"torch {here['torch']}, {here['processor']}, threads: {here['threads']}")
+        terminal.show(tables.rich_tables(tables.goals(result.goals())))
+        here = {**facts(), **result.machine}
+        what = here.get("gpu", here["processor"])
+        note(f"torch {here['torch']}, {what}, threads: {here['threads']}")
+        for when, state in result.machine.get("state", {}).items():
+            said = ", ".join(f"{name} {value}" for name, value in state.items())
+            note(f"GPU {when}: {said or 'there is no nvidia-smi to say its clocks'}")

@@ -57,6 +57,10 @@ def run(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="An option of sbatch, such as partition=cpu."),
     ] = None,
+    costs_device: Annotated[
+        str | None,
+        typer.Option(help="Where costs of layers are measured: cpu, cuda, … Default: the CPU."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the trials that are missing, then show the table.
@@ -71,7 +75,8 @@ def run(
         with ended_by_sigterm():
             result = lab.run(
                 suite, out, seeds=seeds, workers=workers, engine=engine, address=address,
-                budget=budget, data_dir=data_dir, slurm=dict(map(_setting, slurm or ())), say=note,
+                budget=budget, data_dir=data_dir, slurm=dict(map(_setting, slurm or ())),
+                costs_device=costs_device, say=note,
             )  # fmt: skip
     except KeyboardInterrupt:
         note("stopped; the same command continues")
@@ -139,6 +144,13 @@ def report(
             help="Only fill the blocks <!-- lab: SUITE TABLE --> of a document or a folder of them."
         ),
     ] = None,
+    shared_scale: Annotated[
+        bool,
+        typer.Option(
+            "--shared-scale",
+            help="One colour scale for the attention maps of figure 1, not one a term.",
+        ),
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="List every file written.")] = False,
     trust_code: terminal.TrustCode = False,
     as_json: Json = False,
@@ -153,7 +165,7 @@ def report(
 
     paths = lab.report(
         folder, out, suite=suite, lang=lang, data_dir=data_dir, into=into or (),
-        trust_code=trust_code, say=note,
+        trust_code=trust_code, shared_scale=shared_scale, say=note,
     )  # fmt: skip
     if lang == "ko" and not into and korean_font() is None:
         note("no Korean font found here (such as Noto Sans CJK KR): words in figures are English")

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from torch import nn
 
-from ascender.common.validate import check_int, check_number, lookup
+from ascender.common.validate import check_int, check_number, check_options, lookup
 from ascender.core.rules import RULES
 
 SHAPES = ("constant", "linear", "cosine")
@@ -50,8 +50,7 @@ class Ramp:
                 raise TypeError(f"{name} is {t!r}; expected a fraction (float) or steps (int)")
             if not (t >= 0 and (isinstance(t, int) or t <= 1)):
                 raise ValueError(f"{name} = {t!r}; expected a fraction in [0, 1] or an int ≥ 0")
-        if not 0 <= self.to <= 1:
-            raise ValueError(f"to = {self.to!r}; expected a number in [0, 1]")
+        check_number("to", self.to, "a number in [0, 1]", 0, math.nextafter(1, 2))
 
     def at(self, step: int, total: int) -> float:
         """The number at a step of `total`."""
@@ -64,6 +63,21 @@ class Ramp:
             return float(self.to)
         x = (step - start) / length
         return self.to * (x if self.shape == "linear" else (1 - math.cos(math.pi * x)) / 2)
+
+
+def changed(ramp: Ramp, what: str, given: Any) -> Ramp:
+    """A ramp with some of its numbers changed, `what` naming it in errors.
+
+    >>> changed(Ramp(0.15, 0.02), "sep", {"start": 0.3}).start
+    0.3
+    """
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{what} = {given!r}; expected numbers by name, such as {{'start': 0.3}}")
+    check_options(what, given, [f.name for f in fields(Ramp)])
+    try:
+        return replace(ramp, **given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what}: {error}") from None
 
 
 def _steps(t: float, total: int) -> float:
@@ -135,42 +149,45 @@ class Schedule:
 
 @dataclass
 class Adaptive:
-    """Task-adaptive: λ_sep rises only while the validation loss falls.
+    """Task-adaptive: λ of each rule rises only while the validation loss falls.
 
-        λ_sep(t) = min( schedule.sep(t), rise · (reports since then with a new lowest loss) )
+        λ_r(t) = min( schedule.r(t), rise · (reports since r may begin with a new lowest loss) )
 
-    The schedule says when separation may begin and how far it may have come; the task says how
-    far it does. The first loss reported is only remembered, as are those before separation may
-    begin. λ_align and λ_coh are the schedule's.
+    The schedule says when a rule may begin and how far it may have come; the task says how far it
+    does. The first loss reported is only remembered, and for a rule those before it may begin. λ of
+    a rule that is not in `rules` is the schedule's.
 
     >>> adaptive, seen = Adaptive(rise=0.25), []
     >>> for step, loss in [(100, 4.0), (200, 3.0), (300, 3.5), (400, 2.0)]:
     ...     adaptive.report(loss, step, total=1000)
-    ...     seen.append(adaptive.lam(step, total=1000)["sep"])
-    >>> seen
-    [0.0, 0.25, 0.25, 0.5]
+    ...     seen.append(adaptive.lam(step, total=1000))
+    >>> [lam["sep"] for lam in seen], [lam["coh"] for lam in seen]
+    ([0.0, 0.25, 0.25, 0.5], [0.0, 0.25, 0.25, 0.5])
     """
 
     schedule: Schedule = field(default_factory=Schedule)
     rise: float = 0.1
     best: float | None = None
-    rises: int = 0
+    rises: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
+    rules: tuple[str, ...] = RULES
 
     def __post_init__(self) -> None:
-        if not 0 < self.rise <= 1:
-            raise ValueError(f"rise = {self.rise!r}; expected a number in (0, 1]")
+        check_number("rise", self.rise, "a number in (0, 1]", math.ulp(0.0), math.nextafter(1, 2))
+        for rule in self.rules:
+            lookup("rule", rule, dict.fromkeys(RULES))
 
     def report(self, loss: float, step: int, total: int) -> None:
         """A validation loss at a step. NaN and infinity say nothing."""
-        may = self.schedule.sep.at(step, total) > 0
         if not math.isfinite(loss) or (self.best is not None and loss >= self.best):
             return
-        self.rises += may and self.best is not None
+        if self.best is not None:
+            for rule, most in self.schedule.lam(step, total).items():
+                self.rises[rule] += most > 0
         self.best = float(loss)
 
     def lam(self, step: int, total: int) -> dict[str, float]:
         lam = self.schedule.lam(step, total)
-        return {**lam, "sep": min(lam["sep"], self.rise * self.rises)}
+        return lam | {rule: min(lam[rule], self.rise * self.rises[rule]) for rule in self.rules}
 
     def visible_phase(self, step: int, total: int) -> bool:
         """The schedule's."""
@@ -183,8 +200,9 @@ class Adaptive:
 
     def state_dict(self) -> dict[str, Any]:
         """Itself and what it has seen, in what JSON can say."""
-        own = {"rise": self.rise, "best": self.best, "rises": self.rises}
-        return {"kind": "adaptive", "schedule": self.schedule.state_dict(), **own}
+        own = {"rise": self.rise, "best": self.best, "rises": dict(self.rises)}
+        schedule = self.schedule.state_dict()
+        return {"kind": "adaptive", "schedule": schedule, **own, "rules": list(self.rules)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was saved."""
@@ -205,7 +223,9 @@ def restore(state: Mapping[str, Any]) -> Schedule | Adaptive:
         rest.pop("visible_share", None)
         schedule = restore(rest.pop("schedule"))
         assert isinstance(schedule, Schedule)
-        return Adaptive(schedule, **rest)
+        if isinstance(rest["rises"], int):  # older states are of separation only
+            rest |= {"rises": dict.fromkeys(RULES, rest["rises"]), "rules": ("sep",)}
+        return Adaptive(schedule, **{**rest, "rules": tuple(rest["rules"])})
     raise ValueError(f"unknown kind {state.get('kind')!r}; expected one of schedule, adaptive")
 
 

@@ -82,8 +82,9 @@ def evaluate(
 
     from ascender.hf.local_data import data_from
     from ascender.hf.source import find_model
+    from ascender.measure.device import check
 
-    _check_device(device)
+    check(device)
     if isinstance(model, str | Path):
         find_model(model)  # before lm-eval reads its task files, for a quarter of a minute
     manager, names = find(tasks, include_path, say)
@@ -116,16 +117,6 @@ def _lm_eval() -> Any:
 
     squad_metrics.put_in_place()
     return lm_eval
-
-
-def _check_device(name: str) -> None:
-    import torch
-
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        why = str(error).splitlines()[0]
-        raise ValueError(f"device = {name!r}; expected cpu, cuda, cuda:1, … ({why})") from None
 
 
 def find(

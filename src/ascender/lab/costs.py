@@ -5,7 +5,8 @@ One attention layer (projections included) of each variant on random tokens, bat
     flops     of a forward pass, counted on the torch operators (measure.flops), also where a
               native kernel runs: so the number does not depend on the machine
     forward   milliseconds of it without gradients; training: forward and backward
-    memory    MB at the peak of a training pass, in a process of its own
+    memory    MB at the peak of a training pass: of the CPU in a process of its own, of a GPU
+              what torch allocates there
 
 Variants take turns within a length, and the best turn of each counts, so that ratios to the
 baseline hold on a machine that others use too.
@@ -26,9 +27,11 @@ from torch import nn
 from ascender.common.files import checked, made_of, read_json, write
 from ascender.core.backends.native import without_native
 from ascender.hf import AscenderConfig
+from ascender.measure.device import CPU, Device
 from ascender.measure.flops import count
+from ascender.measure.machine import facts
 from ascender.measure.memory import fresh, used
-from ascender.measure.timing import FORWARD, TRAINING, TimingPlan, best, machine
+from ascender.measure.timing import FORWARD, TRAINING, TimingPlan, best, elapsed
 from ascender.train.variants import variant
 
 FILE = "costs.json"
@@ -78,10 +81,10 @@ def layer(name: str, hidden: int, heads: int) -> nn.Module:
     return config.make_attention(config.make_position(), layer=0)
 
 
-def passes(name: str, n: int, order: Costs) -> dict[str, Callable[[], Any]]:
+def passes(name: str, n: int, order: Costs, device: str = "cpu") -> dict[str, Callable[[], Any]]:
     """A forward and a training pass over n random tokens."""
-    attention = layer(name, order.hidden, order.heads)
-    x = torch.randn(1, n, order.hidden, generator=torch.Generator().manual_seed(n))
+    attention = layer(name, order.hidden, order.heads).to(device)
+    x = torch.randn(1, n, order.hidden, generator=torch.Generator().manual_seed(n)).to(device)
 
     @torch.no_grad()
     def forward() -> Any:
@@ -96,37 +99,44 @@ def passes(name: str, n: int, order: Costs) -> dict[str, Callable[[], Any]]:
 
 def measure(
     order: Costs, say: Callable[[str], None] = lambda line: None, plan: TimingPlan = PLAN,
-    memory: bool = True,
+    memory: bool = True, on: Device = CPU,
 ) -> list[Cost]:  # fmt: skip
-    """Every variant at every length, one thread."""
+    """Every variant at every length, one thread. RuntimeError where a variant fails there."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return [row for n in order.lengths for row in _at(n, order, say, plan, memory)]
+        return [row for n in order.lengths for row in _at(n, order, say, plan, memory, on)]
     finally:
         torch.set_num_threads(threads)
 
 
 def _at(
-    n: int, order: Costs, say: Callable[[str], None], plan: TimingPlan, memory: bool
+    n: int, order: Costs, say: Callable[[str], None], plan: TimingPlan, memory: bool, on: Device
 ) -> Iterator[Cost]:
-    calls = {name: passes(name, n, order) for name in order.variants}
+    calls = {name: passes(name, n, order, on.name) for name in order.variants}
+    now = on.now("wall" if on is CPU else None)
     ms: dict[str, dict[str, float]] = {}
     for work in (FORWARD, TRAINING):
         say(f"costs: {work} at {n} tokens")
         for of in calls.values():
             of[work]()
-        seconds = best({name: of[work] for name, of in calls.items()}, plan)
+        turns = {name: of[work] for name, of in calls.items()}
+        for name, why in on.warm(turns).items():
+            raise RuntimeError(f"costs of {name}, {work} at {n} tokens on {on.name}: {why}")
+        seconds = best(turns, plan, lambda call: elapsed(call, now))
         ms[work] = {name: round(1e3 * s, 3) for name, s in seconds.items()}
     for name, of in calls.items():
-        MB = _memory(name, n, order, say) if memory else None
+        MB = _memory(name, n, order, say, on) if memory else None
+        counted = of if on is CPU else passes(name, n, order)
         with without_native():
-            flops = count(of[FORWARD])
+            flops = count(counted[FORWARD])
         yield Cost(name, n, flops, ms[FORWARD][name], ms[TRAINING][name], MB)
 
 
-def _memory(name: str, n: int, order: Costs, say: Callable[[str], None]) -> float:
+def _memory(name: str, n: int, order: Costs, say: Callable[[str], None], on: Device) -> float:
     say(f"costs: memory of {name} at {n} tokens")
+    if not on.own_process:
+        return round(_used(name, n, order, on)["call"], 3)
     what = {"name": name, "n": n, "order": asdict(order)}
     return round(fresh("ascender.lab.costs", what, f"{name} at {n} tokens")["call"], 3)
 
@@ -134,14 +144,20 @@ def _memory(name: str, n: int, order: Costs, say: Callable[[str], None]) -> floa
 def child(name: str, n: int, order: dict[str, Any]) -> dict[str, float]:
     """What the process of its own does."""
     torch.set_num_threads(1)
-    costs = Costs(**order)
-    passes(name, min(n, SMALL), costs)[TRAINING]()
-    return used(passes(name, n, costs)[TRAINING])
+    return _used(name, n, Costs(**order), CPU)
 
 
-def keep(folder: Path, order: Costs, rows: Sequence[Cost]) -> Path:
+def _used(name: str, n: int, costs: Costs, on: Device) -> dict[str, float]:
+    passes(name, min(n, SMALL), costs, on.name)[TRAINING]()
+    return used(passes(name, n, costs, on.name)[TRAINING], of=on)
+
+
+def keep(folder: Path, order: Costs, rows: Sequence[Cost], on: Device = CPU) -> Path:
     """Beside the trials."""
-    sheet = {"order": asdict(order), "machine": machine(), "rows": [asdict(row) for row in rows]}
+    sheet = {
+        "order": asdict(order), "device": on.name, "machine": {**facts(), **on.facts()},
+        "rows": [asdict(row) for row in rows],
+    }  # fmt: skip
     return write(folder / FILE, json.dumps(sheet, indent=1) + "\n")
 
 
@@ -155,11 +171,13 @@ def read(folder: Path) -> tuple[list[Cost], dict[str, Any]]:
     return [made_of(Cost, checked(r, path, expected), path, expected) for r in sheet["rows"]], sheet
 
 
-def wanted(folder: Path, order: Costs | None) -> bool:
-    """Whether there is something to measure that is not there."""
-    return order is not None and read(folder)[1].get("order") != json.loads(
-        json.dumps(asdict(order))
-    )
+def wanted(folder: Path, order: Costs | None, on: Device | None = None) -> bool:
+    """Whether there is something to measure that is not there; None: wherever it was measured."""
+    if order is None:
+        return False
+    sheet = read(folder)[1]
+    elsewhere = on is not None and sheet.get("device", "cpu") != on.name
+    return elsewhere or sheet.get("order") != json.loads(json.dumps(asdict(order)))
 
 
 if __name__ == "__main__":

@@ -46,14 +46,20 @@ def run(
     suite: str | Suite | Bundle, out: str | Path, *, seeds: int | None = None,
     workers: int | None = None, engine: str = "local", address: str | None = None,
     budget: str | None = None, data_dir: str | Path | None = None,
-    slurm: Mapping[str, str | int] | None = None, say: Say = print,
+    slurm: Mapping[str, str | int] | None = None, costs_device: str | None = None,
+    say: Say = print,
 ) -> RunResult:  # fmt: skip
     """Run the trials that are not finished yet.
 
     suite     by name, by the path of its file, or itself     seeds    0 … seeds − 1
     workers   trials at a time; default: one per core          budget   only what fits: "1h30m"
     engine    "local", "ray" (`address`: of a cluster) or "slurm" (`slurm`: options of sbatch)
+    costs_device    where the costs of layers are measured, for suites that ask for them: "cuda";
+                    default: the CPU. Trials run on the GPU where torch sees one.
     """
+    from ascender.measure.device import find
+
+    on = None if costs_device is None else find(costs_device)
     from ascender.lab.plan import Budget
 
     who = _engine(engine, workers, address, slurm)
@@ -61,7 +67,9 @@ def run(
     where = None if data_dir is None else str(data_dir)
     suites = places(_suite(suite), Path(out), seeds)
     failures = [
-        line for one, folder in suites for line in _run_suite(one, folder, who, until, where, say)
+        line
+        for one, folder in suites
+        for line in _run_suite(one, folder, who, until, where, on, say)
     ]
     return RunResult(_tables(suites, say), failures)
 
@@ -76,10 +84,11 @@ def show(
 def report(
     folder: str | Path, out: str | Path | None = None, *, suite: str | Suite | None = None,
     lang: str | None = None, data_dir: str | Path | None = None, into: Sequence[str | Path] = (),
-    trust_code: bool = False, say: Say = print,
+    trust_code: bool = False, shared_scale: bool = False, say: Say = print,
 ) -> list[Path]:  # fmt: skip
     """Write tables, figures, methods and a page from the finished trials; the files written, the
-    page last. `into`: only fill the marked tables of these documents (NAME.ko.md in Korean)."""
+    page last. `into`: only fill the marked tables of these documents (NAME.ko.md in Korean).
+    shared_scale: one colour scale for the attention maps of figure 1 instead of one a term."""
     from ascender.lab.reports import bundle_report, documents_in, fill
     from ascender.lab.reports import report as write_report
 
@@ -92,9 +101,9 @@ def report(
         documents = documents_in([Path(path) for path in into])
         return fill({path: lang or _language(path) for path in documents}, folder, say=say)
     if inside(folder):
-        return bundle_report(folder, out, lang or "en", where, say=say)
+        return bundle_report(folder, out, lang or "en", where, say=say, shared_scale=shared_scale)
     of = None if suite is None else _suite(suite)
-    return write_report(folder, out, of, lang or "en", where, say=say)
+    return write_report(folder, out, of, lang or "en", where, say=say, shared_scale=shared_scale)
 
 
 def _suite(suite: str | Suite | Bundle) -> Any:
@@ -119,10 +128,10 @@ def _engine(
 
 
 def _run_suite(
-    suite: Suite, folder: Path, engine: Any, budget: Any, data_dir: str | None, say: Say
+    suite: Suite, folder: Path, engine: Any, budget: Any, data_dir: str | None, on: Any, say: Say
 ) -> list[str]:
     """The trials that fit into the budget, or all of them and then the costs. What failed."""
-    from ascender.lab import costs
+    from ascender.lab import costs, score_maps
     from ascender.lab.engine import finish
     from ascender.lab.progress import watched
 
@@ -133,8 +142,10 @@ def _run_suite(
     runs = _planned(suite, store, budget, engine.workers or 1, data_dir, say)
     with watched(suite, store, engine.workers or 1, say) as tick:
         finish(engine, store, runs, data_dir, tick, say)
-    if budget is None and suite.costs is not None and costs.wanted(folder, suite.costs):
-        costs.keep(folder, suite.costs, costs.measure(suite.costs, say))
+    if budget is None and suite.costs is not None and costs.wanted(folder, suite.costs, on):
+        where = on or costs.CPU
+        costs.keep(folder, suite.costs, costs.measure(suite.costs, say, on=where), where)
+    score_maps.keep(folder, store.records(suite), data_dir, say)
     errors = [(r, store.failures(r.key)) for r in suite.runs if not store.done(r.key)]
     return [
         f"failed: {r.task}, {r.variant}, seed {r.seed}: {lines[-1]}" for r, lines in errors if lines

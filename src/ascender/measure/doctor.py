@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import re
 import shutil
 from importlib import metadata
 from typing import Any
 
-import torch
-
 from ascender.kernels.build import cache_folder, compiler, kernels
+from ascender.measure import machine
 
 PACKAGE = "ascender-attention"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -38,11 +35,9 @@ def doctor() -> dict[str, Any]:
             "cache": str(cache_folder()),
         },
         "machine": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "threads": torch.get_num_threads(),
-            "cores": os.cpu_count(),
-            "devices": _devices(),
+            **machine.facts(),
+            "cores": machine.cores(),
+            "devices": ["cpu", *machine.gpus()],
             "triton": _version("triton"),
             "browser": next((b for b in BROWSERS if shutil.which(b)), None),
             "tex": shutil.which("xelatex"),
@@ -50,12 +45,6 @@ def doctor() -> dict[str, Any]:
         "extras": {name: missing or "installed" for name, missing in extras.items()},
         "advice": advice,
     }
-
-
-def _devices() -> list[str]:
-    if not torch.cuda.is_available():
-        return ["cpu"]
-    return ["cpu", *(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))]
 
 
 def _version(package: str) -> str | None:

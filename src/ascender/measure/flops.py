@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -34,6 +34,7 @@ from ascender.kernels import operators
 FLASH, STORED = 3.5, 3.0  # forward + backward, × forward
 ROWS = 16  # of a block of the native kernel, with the widest vectors
 Shape = Sequence[int]
+T = TypeVar("T", bound=Tensor | torch.nn.Module)
 
 
 def count(call: Callable[[], object]) -> int:
@@ -175,6 +176,12 @@ class Problem:
     window: int = 128
     far: int = 32  # of flock scope, as are the next ones
     flock_window: int = 16
+    device: str = "cpu"  # where it is computed, and in which precision: FLOPs are the same
+    dtype: str = "float32"
+
+    def place(self, t: T) -> T:
+        """A tensor or a module, moved there."""
+        return cast(T, cast(Any, t).to(self.device, getattr(torch, self.dtype)))
 
     @property
     def pairs(self) -> int:

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 MACHINE, CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
@@ -38,13 +39,22 @@ def fresh(module: str, order: dict[str, object], what: str) -> dict[str, float]:
     return measured
 
 
-def used(call: Callable[[], object], there: int = 0) -> dict[str, float]:
+@runtime_checkable
+class Mark(Protocol):
+    """Where a highest memory is kept: of this process (this module), or of a GPU (device.Gpu)."""
+
+    def reset(self) -> None: ...
+    def peak(self) -> int: ...
+
+
+def used(call: Callable[[], object], there: int = 0, of: Mark | None = None) -> dict[str, float]:
     """MB that a call takes at its peak, with the bytes that were there already; and of the whole
     process."""
-    reset()
-    before = peak()
+    start, highest = (reset, peak) if of is None else (of.reset, of.peak)
+    start()
+    before = highest()
     kept = call()
-    after = peak()
+    after = highest()
     del kept
     return {"call": (after - before + there) / 1e6, "process": after / 1e6}
 
@@ -54,6 +64,12 @@ def peak() -> int:
     unit = 1 if sys.platform == "darwin" else 1024
     highest = _value(STATUS, "VmHWM:")
     return highest or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def total() -> int:
+    """Bytes of the machine."""
+    pages = "SC_PAGE_SIZE", "SC_PHYS_PAGES"
+    return _value(MACHINE, "MemTotal:") or os.sysconf(pages[0]) * os.sysconf(pages[1])
 
 
 def available() -> int:

@@ -8,14 +8,11 @@ clocks: CPU time of the process, and the wall clock.
 
 from __future__ import annotations
 
-import platform
 import statistics
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import torch
 
 FORWARD, TRAINING = "forward", "training"
 Clock = Callable[[Callable[[], Any]], float]
@@ -116,13 +113,3 @@ def best(
 def median(calls: Mapping[str, Callable[[], object]], plan: TimingPlan) -> dict[str, float]:
     """Seconds of the median turn of each call: for what has no best, such as an import."""
     return {name: statistics.median(times) for name, times in interleave(calls, plan).items()}
-
-
-def machine() -> dict[str, str | int]:
-    """What the numbers were taken on."""
-    return {
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "threads": torch.get_num_threads(),
-        "processor": platform.processor() or platform.machine(),
-    }

@@ -33,6 +33,7 @@ from ascender.core.visibility import Visibility
 from ascender.nn.cache import CrossKV, KVCache
 from ascender.nn.call import Call, Unsupported, check_tokens, new_token_mask, padding
 from ascender.nn.nonfinite import contain, within_limits, zero_nonfinite
+from ascender.nn.packed import attend_packed
 from ascender.nn.positions import POSITIONS, Position
 from ascender.nn.positions import position as make_position
 
@@ -184,6 +185,8 @@ class Attention(nn.Module, ABC):
         return_parts: bool = False,
         return_neighbours: bool = False,
         is_causal: bool = False,
+        cu_seqlens: Int[Tensor, "sequences1"] | None = None,
+        max_seqlen: int | None = None,
         **unknown: Any,
     ) -> Any:
         """y, or (y, Parts) with return_parts, or (y, index lists) with return_neighbours, or
@@ -198,6 +201,8 @@ class Attention(nn.Module, ABC):
                    a context: a CrossKV, so that its keys are computed once
         positions  (N,) or (B, N), for rope and the absolute ones, where not 0, 1, 2 …
         is_causal  another name of causal
+        cu_seqlens where packed sequences begin and end, in x (1, tokens, dim); max_seqlen: the
+                   length of the longest (core/varlen.py)
         """
         if unknown:
             check_options("the call", unknown, CALL, CALLED)
@@ -211,6 +216,11 @@ class Attention(nn.Module, ABC):
             "causal": causal or is_causal, "mask": mask, "other": other, "neighbours": neighbours,
             "positions": positions,
         }  # fmt: skip
+        if cu_seqlens is not None:
+            options = {"causal": inputs.pop("causal"), "backend": backend}
+            inputs |= {"context": context, "cache": cache}
+            inputs |= {"return_parts": return_parts, "return_neighbours": return_neighbours}
+            return attend_packed(self, x, cu_seqlens, max_seqlen, options, inputs)
         usual = within_limits(x) and (
             context is None or cache is not None or within_limits(context)
         )

@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ class Trainer:
         self.plain = run.make_model(self.task)  # the model itself, whatever wraps it
         self.parameters = sum(p.numel() for p in self.plain.parameters())
         self.schedule, self.monitor = run.make_schedule(), LossMonitor()
-        self.weights = self.plain.loss_weights
+        self.weights = replace(self.plain.loss_weights, when=run.make_loss_ramp())
         groups = [
             {"params": [p for p in self.plain.parameters() if (p.ndim >= 2) == matrix],
              "weight_decay": run.decay if matrix else 0.0}

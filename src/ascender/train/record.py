@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from ascender.common.files import NUMBER, Kind, checked, read_json
 from ascender.core.backends.native import without_native
 from ascender.core.rules import RULES
+from ascender.measure import machine
 from ascender.measure.flops import count
 from ascender.nn.slot import Attention
 
@@ -62,14 +62,12 @@ def versions() -> dict[str, str]:
 
 def hardware(device: torch.device) -> dict[str, Any]:
     """What it ran on, without host names."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    about: dict[str, Any] = {
-        "machine": platform.machine(), "system": platform.system(), "cores": cores,
+    gpu = machine.gpu(device) if device.type == "cuda" else {}
+    return {
+        "machine": platform.machine(), "system": platform.system(), "cores": machine.cores(),
         "threads": torch.get_num_threads(), "device": device.type,
+        "processor": machine.processor(), "ram_gb": machine.ram_gb(), **gpu,
     }  # fmt: skip
-    if device.type == "cuda":
-        about["gpu"] = torch.cuda.get_device_name(device)
-    return about
 
 
 def attentions(model: nn.Module) -> list[Attention]:

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, Field, asdict, dataclass, fields
 from functools import cache, cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 from ascender.common.user_code import import_code, is_code
 from ascender.common.validate import lookup, nearest
 from ascender.core.rules import RULES
-from ascender.core.schedule import LOSSES, Adaptive, Ramp, Schedule
+from ascender.core.schedule import LOSSES, Adaptive, LossWeights, Ramp, Schedule, changed
 from ascender.hf import (
     PRESETS,
     AscenderConfig,
@@ -53,6 +53,7 @@ class Run(Settings):
             _expect(name, getattr(self, name), lambda x: 0 <= x < 1, "a number in [0, 1)")
         for name in ("warmup", "visible_share"):
             _expect(name, getattr(self, name), lambda x: 0 <= x <= 1, "a fraction of the steps")
+        _expect("rise", self.rise, lambda x: 0 < x <= 1, "a number in (0, 1]")
         _expect("rate", self.rate, lambda x: x > 0, "a number > 0")
         for name in ("decay", "clip"):
             _expect(name, getattr(self, name), lambda x: x >= 0, "a number ≥ 0")
@@ -62,6 +63,12 @@ class Run(Settings):
             lookup(name, getattr(self, name), dict.fromkeys(allowed))
         for name in self.losses:
             lookup("loss", name, dict.fromkeys(LOSSES))
+        if not isinstance(self.ramps, Mapping):
+            raise ValueError(f"ramps = {self.ramps!r}; expected ramps by name, {{'sep': {{…}}}}")
+        for name in self.ramps:
+            lookup("ramp", name, dict.fromkeys(RAMPS))
+        self.make_loss_ramp()
+        self.make_schedule()
         attention_kind(variant(self.variant).attention, "variant")
         sizes = (self.hidden, min(self.layers, 2), self.heads)  # more layers fit as two do
         if wrong := _unfit(self.variant, kind_of(self.task).position, sizes):
@@ -131,15 +138,34 @@ class Run(Settings):
 
     def make_schedule(self) -> Schedule | Adaptive:
         """λ over training; rules that the variant mutes stay at 0."""
-        plain = Schedule.constant() if self.schedule == "constant" else Schedule.default()
+        filled = variant(self.variant)
+        kind = self.schedule if filled.schedule is None else filled.schedule
+        lookup("schedule", kind, dict.fromkeys(SCHEDULES))
+        if "default" != self.schedule != kind:
+            raise ValueError(
+                f"schedule = {self.schedule!r} with variant {self.variant!r}; expected one of them"
+            )
+        plain = Schedule.constant() if kind == "constant" else Schedule.default()
         off = Ramp(shape="constant", to=0.0)
-        muted = variant(self.variant).mute
-        ramps = {r: off if r in muted else getattr(plain, r) for r in RULES}
+        ramps = {r: self._ramp(r, getattr(plain, r)) for r in RULES}
+        ramps |= dict.fromkeys(filled.mute, off)
         schedule = Schedule(**ramps, visible_share=self.visible_share)
-        return Adaptive(schedule) if self.schedule == "adaptive" else schedule
+        return Adaptive(schedule, self.rise) if kind == "adaptive" else schedule
+
+    def make_loss_ramp(self) -> Ramp:
+        """When the auxiliary losses of the rules come in."""
+        return self._ramp("losses", LossWeights().when)
+
+    def _ramp(self, name: str, plain: Ramp) -> Ramp:
+        return changed(plain, f"ramps[{name!r}]", self.ramps.get(name, {}))
 
 
-ADDED = {f.name: f.default for f in fields(Settings) if f.name == "visible_share"}
+def _default(of: Field[Any]) -> Any:
+    return of.default if of.default_factory is MISSING else of.default_factory()
+
+
+ADDED = {f.name: _default(f) for f in fields(Settings) if f.metadata["added"]}
+RAMPS = (*RULES, "losses")
 SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads")
 
 

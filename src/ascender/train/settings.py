@@ -10,9 +10,10 @@ from typing import Any
 REQUIRED: Any = object()
 
 
-def setting(default: Any, text: str) -> Any:
-    """A field with a default and the help text of its option."""
-    about = {"help": text}
+def setting(default: Any, text: str, *, added: bool = False) -> Any:
+    """A field with a default and the help text of its option. `added`: after runs were stored,
+    whose keys it leaves as they are (run.key_of)."""
+    about = {"help": text, "added": added}
     if default is REQUIRED:
         return field(metadata=about)
     if isinstance(default, dict):
@@ -46,10 +47,27 @@ class Settings:
     accumulate: int = setting(1, "Micro-batches per step (gradient accumulation).")
     checkpointing: bool = setting(False, "Activation checkpointing: less memory, more time.")
     precision: str = setting("no", "Mixed precision: no, bf16 or fp16.")
-    schedule: str = setting("default", "Schedule of λ: default, constant or adaptive.")
-    visible_share: float = setting(
-        0.3, "Share of the steps after which flock scope begins; all visible keys before."
+    schedule: str = setting(
+        "default",
+        "Schedule of λ: default (separation after 15% of the steps), constant, or adaptive (λ "
+        "rises only at validations with a new lowest loss).",
     )
+    ramps: Mapping[str, Any] = setting(
+        {},
+        "When each rule (align, sep, coh) and the auxiliary losses (losses) come in, such as "
+        '{"sep": {"start": 0.3, "length": 0.1, "shape": "cosine", "to": 0.5}}: start and length in '
+        "fractions of the steps, or in steps where they are whole numbers; shape: constant, linear "
+        "or cosine. What is not given is as the schedule has it.",
+        added=True,
+    )
+    rise: float = setting(
+        0.1, "Adaptive schedule: how much λ rises at a validation with a new lowest loss.",
+        added=True,
+    )  # fmt: skip
+    visible_share: float = setting(
+        0.3, "Share of the steps after which flock scope begins; all visible keys before.",
+        added=True,
+    )  # fmt: skip
     losses: Mapping[str, float] = setting({}, 'Weights of auxiliary losses, such as {"coh": 0.1}.')
     every: int = setting(100, "Steps between validations.")
     patience: int = setting(0, "Validations without a new best before stopping early; 0: never.")

@@ -3,8 +3,9 @@
     variant = name + piece + piece …        ascender+alibi, no-sep+k=8, vanilla+rope+window=128
 
 The name is one of VARIANTS, or module:Class of an attention of your own (my_bias:First+rope+k=8). A
-piece is a position, a normaliser, share=n (n layers go by one search for neighbours: flock+share=2)
-or option=value, where the option is the attention's, the position's or the normaliser's:
+piece is a position, a normaliser, share=n (n layers go by one search for neighbours),
+schedule=NAME (of λ, instead of the run's) or option=value, where the option is the attention's, the
+position's or the normaliser's:
 
     ascender+tau_sep=0.5+omega_align=[0.1,0,0.2,0.1]   vanilla+shaw+clip=8   vanilla+topk+size=0.06
 
@@ -37,6 +38,7 @@ class Variant:
     position_options, normalizer_options   theirs
     mute      rules whose λ stays 0   roles       one frozen rule per head, in turn
     share     consecutive layers that use the neighbours (flock scope: the far keys) of the first
+    schedule  of λ while training: default, constant or adaptive; None: the run's
     half      the half of the layers that has it, "lower" or "upper"; the others are vanilla
     """
 
@@ -49,6 +51,7 @@ class Variant:
     mute: tuple[str, ...] = ()
     roles: bool = False
     share: int = 1
+    schedule: str | None = None
     half: str | None = None
 
     def fields(self, task_position: str, layers: int, heads: int) -> dict[str, Any]:
@@ -182,6 +185,8 @@ def _with_option(base: Variant, piece: str, name: str) -> Variant:
     option, _, text = piece.partition("=")
     if option == "share":
         return replace(base, share=_share(base.attention, text, name))
+    if option == "schedule":
+        return replace(base, schedule=text)
     given = {option: _value(text)}
     for what, known in _own_options(base).items():
         if option in known:

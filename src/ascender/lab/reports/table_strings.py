@@ -98,6 +98,7 @@ TABLE_STRINGS: dict[str, Pair] = {
         "순전파와 역전파. 메모리: 별도 프로세스에서 잰 학습 1회의 최댓값. 변형들은 같은 길이에서 "
         "번갈아 측정했다.",
     ),
+    "note.costs_on": ("Measured on {device}.", "{device}에서 측정했다."),
     "note.further": (
         "Test scores by level of difficulty, and metrics other than the main one. Chance is that "
         "of the whole task.",

@@ -6,11 +6,13 @@ Each table of TABLES is a generator of rows: of one condition, cells by column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ascender.lab.judge import RANGES, Condition, matched
 from ascender.lab.reports import cells
 from ascender.lab.reports.cells import NONE, lab_table, mean_cell, number_cell, verdict_cell
+from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_results import SuiteResults
 from ascender.lab.stats import Summary, paired
 from ascender.lab.verdict import inferior, not_inferior
@@ -191,7 +193,10 @@ def costs(results: SuiteResults) -> Table:
             "training_speed": cells.cost_cell(speed, usual),
             "training_memory": cells.cost_cell(row.memory_mb, base.memory_mb),
         })  # fmt: skip
-    return lab_table("costs", rows, measured[0].variant if measured else "")
+    found = lab_table("costs", rows, measured[0].variant if measured else "")
+    if not (on := results.source.costs_on):
+        return found
+    return replace(found, notes=(*found.notes, STRINGS.pair("note.costs_on", device=on)))
 
 
 # --- cells
