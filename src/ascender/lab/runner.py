@@ -20,6 +20,7 @@ from ascender.lab.bundle import Bundle, inside, places
 from ascender.lab.store import Store
 from ascender.lab.suite import Suite
 from ascender.lab.suite import suite as find_suite
+from ascender.tasks import code_named
 
 Say = Callable[[str], None]
 
@@ -199,9 +200,12 @@ def _import_named_in(folders: Sequence[Path], say: Say) -> None:
     for folder in folders:
         with suppress(NoTrial):
             for record in read(folder, say=say).records:
-                for name in (record["run"]["task"], record["run"]["variant"].split("+")[0]):
+                run = record["run"]
+                for name in (run["task"], run["variant"].split("+")[0]):
                     if is_code(name):
                         import_code(name, here=True)
+                for name in code_named(run["task"], run["options"]):
+                    import_code(name, here=True)
 
 
 def _language(document: Path) -> str:
