@@ -5,7 +5,8 @@ from dataclasses import asdict, replace
 
 import torch
 
-from ascender.bench import choose, tables
+from ascender.bench import choose, gpu_kernels, tables
+from ascender.core.backends import stock_kernels
 from ascender.core.choose_backend import BACKENDS
 from ascender.measure.flops import Problem
 from ascender.measure.timing import FORWARD, TRAINING, TimingPlan
@@ -58,3 +59,16 @@ def test_crossovers():
     assert shown["crossover"].texts("en")[0] == [
         "full, forward", "native, folded from N = 1024", "native, folded from N = 1024",
     ]  # fmt: skip
+
+
+def test_the_kernels_of_a_gpu_are_shown_without_one(monkeypatch):
+    monkeypatch.setattr(stock_kernels, "installed", lambda: False)
+    taken = {(of, gpu): kernel for of, gpu, kernel, _ in gpu_kernels.choices()}
+    assert taken["main pass, no separation", "A100"] == "flash"
+    assert taken["the same with QK-norm", "H100"] == "cudnn"
+    assert set(taken.values()) == {"flash", "cudnn", "efficient"}
+    assert {gpu for _, gpu in taken} == set(gpu_kernels.GPUS)
+    notes = [en for en, _ in gpu_kernels.table().notes]
+    assert "not run (there is no GPU)" in notes[0]
+    assert "cudnn: compute capability 8.0; expected at least 9.0." in notes
+    assert 'fa4: not installed; expected: pip install "flash-attn-4".' in notes

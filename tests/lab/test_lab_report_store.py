@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from ascender.cli import app
 from ascender.common.files import json_rows, write
+from ascender.lab import score_maps
 from ascender.lab.reports import (
     SuiteResults,
     attention_maps,
@@ -124,7 +125,10 @@ def test_the_command(tiny, monkeypatch):
 
 
 def test_the_maps_add_up(tiny):
-    found = attention_maps.maps(SuiteResults.of(read(tiny), DRAWS))
+    kept = attention_maps.maps(SuiteResults.of(read(tiny), DRAWS))
+    record = Store(tiny).record(kept.key)
+    found = score_maps.of_model(record, Store(tiny).place(kept.key))
+    assert (kept.task, kept.layer, kept.head) == (found.task, found.layer, found.head)
     assert (found.task, found.variant, found.layer) == ("distinct", "ascender", 0)
     of = found.terms
     assert of["total"].shape == (13, 13)

@@ -26,7 +26,7 @@ HOUSE = (
     "core.normalizers", "core.affinity", "core.neighbours", "core.scope",
     "core.flock", "core.backends", "core.backends.base", "core.backends.autograd_utils",
     "core.backends.tiles", "core.backends.flash_narrow_values",
-    "core.backends.flash_cuda", "core.backends.flash",
+    "core.backends.stock_kernels", "core.backends.flash_cuda", "core.backends.flash",
     "core.backends.index_lists",
     "core.backends.topk_sparse", "core.backends.dense", "core.backends.compact_grads",
     "core.backends.compact", "core.backends.native", "core.backends.fold", "core.backends.folded",

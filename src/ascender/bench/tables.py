@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ascender.bench import model
+from ascender.bench import gpu_kernels, model
 from ascender.bench.choose import ChooseRow, crossover
 from ascender.bench.model import DECODE, GENERATE, NEW, SIZES, TOKENS, VOCABULARY
 from ascender.bench.studies import STUDIES
@@ -251,6 +251,8 @@ def shown(study: str, rows: Sequence[Any], options: Mapping[str, Any]) -> Render
         return rich_tables(imports(rows[0]))
     causal, on_cpu = options.get("causal", False), options["device"] == "cpu"
     tables = choose(rows) if study == "choose" else of_study(study, rows, causal)
+    if study == "choose":
+        tables["kernels"] = gpu_kernels.table()
     heads = (Cpu if on_cpu else Gpu).heads
     size = SIZES.get(model.size_on(options["device"]), "")
     note = NOTES[study].format(heads=heads, dtype=options["dtype"], size=size)

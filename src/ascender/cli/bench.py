@@ -123,7 +123,11 @@ def choose(
     threads: Threads = None, clock: Clock = None, device: Device = "cpu",
     dtype: Dtype = "float32",
 ) -> None:  # fmt: skip
-    """Which backend is fastest on this machine, by length and mask, and which one "auto" picks."""
+    """Which backend is fastest on this machine, by length and mask, and which one "auto" picks.
+
+    Below it, which stock attention kernel each pass takes on a GPU, and why not the others; with
+    or without a GPU.
+    """
     _run(
         "choose", as_json, lengths, repeats, threads, clock, memory=memory, device=device,
         dtype=dtype,

@@ -144,6 +144,13 @@ def report(
             help="Only fill the blocks <!-- lab: SUITE TABLE --> of a document or a folder of them."
         ),
     ] = None,
+    shared_scale: Annotated[
+        bool,
+        typer.Option(
+            "--shared-scale",
+            help="One colour scale for the attention maps of figure 1, not one a term.",
+        ),
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="List every file written.")] = False,
     trust_code: terminal.TrustCode = False,
     as_json: Json = False,
@@ -158,7 +165,7 @@ def report(
 
     paths = lab.report(
         folder, out, suite=suite, lang=lang, data_dir=data_dir, into=into or (),
-        trust_code=trust_code, say=note,
+        trust_code=trust_code, shared_scale=shared_scale, say=note,
     )  # fmt: skip
     if lang == "ko" and not into and korean_font() is None:
         note("no Korean font found here (such as Noto Sans CJK KR): words in figures are English")

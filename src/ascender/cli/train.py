@@ -44,6 +44,7 @@ def train(
     processes. Ctrl-C stops after the current step and writes a checkpoint.
     """
     from ascender.insight.limits.monitor import Thresholds
+    from ascender.tasks import code_named
     from ascender.train import Run, Stopped
     from ascender.train import train as fit
     from ascender.train.display import TrainingDisplay, display
@@ -51,7 +52,9 @@ def train(
 
     try:
         import_named(settings["task"], settings["variant"])
-        run = Run.of(size=size, **{name: _value(name, text) for name, text in settings.items()})
+        values = {name: _value(name, text) for name, text in settings.items()}
+        import_named(*code_named(settings["task"], values["options"] or {}))
+        run = Run.of(size=size, **values)
         title = f"{run.task}  {run.variant}  seed {run.seed}"
         with display(title, note) as shown, asked_to_stop() as stop:
             record = fit(

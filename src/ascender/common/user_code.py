@@ -1,4 +1,4 @@
-"""User code by name, `module:Class`: tasks and attentions that are not in the package.
+"""User code by name, `module:Class`: tasks, attentions and parsers that are not in the package.
 
 Whoever types such a name (a command line, a program) imports its module; a name that stands in a
 file only finds what is imported already, so that to open a folder runs nothing from it.
@@ -10,6 +10,7 @@ import importlib
 import re
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,19 +59,33 @@ def is_imported(name: str) -> bool:
 def code(what: str, name: str, base: type) -> Any:
     """The class that `module:Class` names, of a module that is imported already: a name that stands
     in a file must not bring code in."""
-    module, kind = _parts(name)
+
+    def fits(value: Any) -> bool:
+        return isinstance(value, type) and issubclass(value, base)
+
+    return _member(what, name, fits, f"a class derived from {base.__name__}")
+
+
+def function(what: str, name: str) -> Any:
+    """The function that `module:function` names, under the same condition."""
+    return _member(what, name, callable, "a function")
+
+
+def _member(what: str, name: str, fits: Callable[[Any], bool], expected: str) -> Any:
+    """What a name stands for, where its module is imported and it is what was expected."""
+    module, member = _parts(name)
     if module not in sys.modules:
         raise ValueError(
             f"{what} = {name!r} is code that is not imported; expected --trust-code, which imports "
             f"it (in Python: trust_code=True, or import {module} before)"
         )
     home = sys.modules[module]
-    value = getattr(home, kind, None)
-    if not (isinstance(value, type) and issubclass(value, base)):
-        known = [n for n, x in vars(home).items() if isinstance(x, type) and issubclass(x, base)]
+    value = getattr(home, member, None)
+    if not fits(value):
+        known = [n for n, x in vars(home).items() if fits(x)]
         raise ValueError(
             f"{what} = {name!r} is {'not there' if value is None else repr(value)}"
-            f"{nearest(kind, known)}; expected a class derived from {base.__name__} in "
+            f"{nearest(member, known)}; expected {expected} in "
             f"{getattr(home, '__file__', None) or module}"
         )
     return value

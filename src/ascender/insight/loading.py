@@ -11,7 +11,7 @@ from typing import Any
 from ascender.common.files import Damaged, checked, read_json
 from ascender.common.user_code import import_code, is_code
 from ascender.hf.source import MODEL, load_model, tokenizer_of
-from ascender.tasks import Batch, Task, kind_of, task
+from ascender.tasks import Batch, Task, code_named, kind_of, task
 from ascender.tasks.base import IGNORED
 
 RUN = "run.json"  # of `ascender train`
@@ -41,8 +41,11 @@ def load(
     folder = Path(where)
     sheet = folder.parent / RUN
     run = _run(sheet)
-    if trust_code and run and is_code(run["task"]):
-        import_code(run["task"], here=True)
+    if trust_code and run:
+        if is_code(run["task"]):
+            import_code(run["task"], here=True)
+        for name in code_named(run["task"], run["options"]):
+            import_code(name, here=True)
     return Loaded(_name(folder), model.eval(), _tokenizer(where, model, say), run, sheet)
 
 

@@ -150,6 +150,11 @@ def curve(record: Record, unit: str) -> list[tuple[float, float]]:
     return [(point["step"] * scale[unit], point["value"]) for point in record["curve"]]
 
 
+def omega(record: Record) -> Mapping[str, list[list[float]]]:
+    """ω by rule, layer and head at the last point of the curve; nothing where there is none."""
+    return record["curve"][-1].get("omega", {}) if record["curve"] else {}
+
+
 def on_validation(record: Record) -> Record:
     """As a suite that tunes sees it: the test's score is not there."""
     return {**record, "test": {"value": record["validation"], "scores": []}}

@@ -20,6 +20,7 @@ from ascender.lab.bundle import Bundle, inside, places
 from ascender.lab.store import Store
 from ascender.lab.suite import Suite
 from ascender.lab.suite import suite as find_suite
+from ascender.tasks import code_named
 
 Say = Callable[[str], None]
 
@@ -83,10 +84,11 @@ def show(
 def report(
     folder: str | Path, out: str | Path | None = None, *, suite: str | Suite | None = None,
     lang: str | None = None, data_dir: str | Path | None = None, into: Sequence[str | Path] = (),
-    trust_code: bool = False, say: Say = print,
+    trust_code: bool = False, shared_scale: bool = False, say: Say = print,
 ) -> list[Path]:  # fmt: skip
     """Write tables, figures, methods and a page from the finished trials; the files written, the
-    page last. `into`: only fill the marked tables of these documents (NAME.ko.md in Korean)."""
+    page last. `into`: only fill the marked tables of these documents (NAME.ko.md in Korean).
+    shared_scale: one colour scale for the attention maps of figure 1 instead of one a term."""
     from ascender.lab.reports import bundle_report, documents_in, fill
     from ascender.lab.reports import report as write_report
 
@@ -99,9 +101,9 @@ def report(
         documents = documents_in([Path(path) for path in into])
         return fill({path: lang or _language(path) for path in documents}, folder, say=say)
     if inside(folder):
-        return bundle_report(folder, out, lang or "en", where, say=say)
+        return bundle_report(folder, out, lang or "en", where, say=say, shared_scale=shared_scale)
     of = None if suite is None else _suite(suite)
-    return write_report(folder, out, of, lang or "en", where, say=say)
+    return write_report(folder, out, of, lang or "en", where, say=say, shared_scale=shared_scale)
 
 
 def _suite(suite: str | Suite | Bundle) -> Any:
@@ -129,7 +131,7 @@ def _run_suite(
     suite: Suite, folder: Path, engine: Any, budget: Any, data_dir: str | None, on: Any, say: Say
 ) -> list[str]:
     """The trials that fit into the budget, or all of them and then the costs. What failed."""
-    from ascender.lab import costs
+    from ascender.lab import costs, score_maps
     from ascender.lab.engine import finish
     from ascender.lab.progress import watched
 
@@ -143,6 +145,7 @@ def _run_suite(
     if budget is None and suite.costs is not None and costs.wanted(folder, suite.costs, on):
         where = on or costs.CPU
         costs.keep(folder, suite.costs, costs.measure(suite.costs, say, on=where), where)
+    score_maps.keep(folder, store.records(suite), data_dir, say)
     errors = [(r, store.failures(r.key)) for r in suite.runs if not store.done(r.key)]
     return [
         f"failed: {r.task}, {r.variant}, seed {r.seed}: {lines[-1]}" for r, lines in errors if lines
@@ -197,9 +200,12 @@ def _import_named_in(folders: Sequence[Path], say: Say) -> None:
     for folder in folders:
         with suppress(NoTrial):
             for record in read(folder, say=say).records:
-                for name in (record["run"]["task"], record["run"]["variant"].split("+")[0]):
+                run = record["run"]
+                for name in (run["task"], run["variant"].split("+")[0]):
                     if is_code(name):
                         import_code(name, here=True)
+                for name in code_named(run["task"], run["options"]):
+                    import_code(name, here=True)
 
 
 def _language(document: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from ascender.common.user_code import code, import_code, is_code
@@ -104,6 +105,14 @@ TASKS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "images:Patches", "What is in the picture? Patches of CIFAR-10.",
         {"pictures": "cifar10"},
     ),
+    "ud-tags": (
+        "trees:Trees", "Which part of speech is a word, in its tree? (UD)",
+        {"target": "tags"},
+    ),
+    "ud-relations": (
+        "trees:Trees", "Which relation has a word to its head? (UD)",
+        {"target": "relations"},
+    ),
     "cora": (
         "citations:Citations", "Which field is a paper of, in a graph of citations?",
         {"name": "cora"},
@@ -115,7 +124,8 @@ TASKS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }  # fmt: skip
 
 __all__ = [
-    "TASKS", "Batch", "Display", "Drawn", "Graded", "Stored", "Task", "kind_of", "task",
+    "TASKS", "Batch", "Display", "Drawn", "Graded", "Stored", "Task", "code_named", "kind_of",
+    "task",
 ]  # fmt: skip
 
 
@@ -129,6 +139,12 @@ def kind_of(name: str) -> type[Task]:
     module, _, attribute = lookup("task", name, TASKS)[0].partition(":")
     kind = getattr(importlib.import_module(f"ascender.tasks.{module}"), attribute)
     return kind
+
+
+def code_named(name: str, options: Mapping[str, Any]) -> list[str]:
+    """The code of the user that a task (imported, where it is code itself) and its options name."""
+    given = (options.get(option) for option in kind_of(name).code_options)
+    return [text for text in given if isinstance(text, str) and is_code(text)]
 
 
 def task(name: str, **options: Any) -> Task:

@@ -31,12 +31,13 @@ class Batch:
 
     inputs   what the model's forward takes, by name: input_ids, vectors, attention_mask, …
     labels   what it should say: a class (B,), or tokens or classes (B, N), −100 where none counts
-    level    how hard each is: an index into the task's levels
+    level    how hard each is: an index into the task's levels; (B, N) where tokens are graded one
+             by one
     """
 
     inputs: Mapping[str, Shaped[Tensor, "B ..."]]
     labels: Shaped[Tensor, "B ..."]
-    level: Int[Tensor, "B"]
+    level: Int[Tensor, "B ..."]
 
     @classmethod
     def of(cls, labels: np.ndarray, level: np.ndarray | None = None, **inputs: np.ndarray) -> Batch:
@@ -113,7 +114,9 @@ class Task(ABC):
     position    of a variant that names none: "none" where the order says nothing
     recipe      model size and training that suit it, where not the usual (train.Run)
     levels      names of the slices of difficulty
-    neighbours  index lists (a grid, a graph) that all examples share, or None
+    neighbours  index lists (a grid, a graph) that all examples share, or None; lists of each
+                example (a tree) are an input of the batch, "neighbours" (B, N, K)
+    code_options  names of its options that may be code of the user, by module:function
     """
 
     name: ClassVar[str]
@@ -122,6 +125,7 @@ class Task(ABC):
     higher: ClassVar[bool] = True
     position: ClassVar[str] = "rope"
     recipe: ClassVar[dict[str, Any]] = {}
+    code_options: ClassVar[tuple[str, ...]] = ()
     levels: tuple[str, ...] = ("all",)
     length: int
     vocab_size: int = 1
@@ -181,7 +185,10 @@ class Task(ABC):
         if batch.labels.ndim == 1:
             predicted = (logits.argmax(-1) if logits.shape[-1] > 1 else logits[:, 0]).tolist()
             target = batch.labels.tolist()
-        return Graded(self.score(logits, batch), batch.level, float(output.loss), predicted, target)
+        loss = float(output.loss)
+        if batch.level.ndim == 2:
+            return by_token(logits, batch, loss)
+        return Graded(self.score(logits, batch), batch.level, loss, predicted, target)
 
     def counted(self, batch: Batch) -> int:
         """The labels that count."""
@@ -266,6 +273,14 @@ class Stored(Task):
 def order(seed: int, epoch: int, rows: int) -> Int[np.ndarray, "rows"]:
     """The order in which an epoch goes through the rows."""
     return np.random.default_rng([seed, epoch]).permutation(rows)
+
+
+def by_token(logits: Float[Tensor, "B N c"], batch: Batch, loss: float) -> Graded:
+    """A score a labelled token: whether its label is predicted."""
+    counts = batch.labels != IGNORED
+    predicted, target = logits.argmax(-1)[counts], batch.labels[counts]
+    right = (predicted == target).double()
+    return Graded(right, batch.level[counts], loss, predicted.tolist(), target.tolist())
 
 
 def check_split(split: str) -> str:

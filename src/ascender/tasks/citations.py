@@ -17,7 +17,7 @@ import torch
 
 from ascender.common.validate import lookup
 from ascender.core.neighbours import graph
-from ascender.tasks.base import IGNORED, Batch, Graded, Task
+from ascender.tasks.base import IGNORED, Batch, Task
 
 NAMES = {"cora": 7, "citeseer": 6, "pubmed": 3}  # classes
 PIECES = ("x", "tx", "allx", "y", "ty", "ally", "graph")
@@ -118,7 +118,7 @@ class Citations(Task):
     def _batch(self, split: str) -> Batch:
         at, labels = self.nodes[split], torch.full((1, self.length), IGNORED)
         labels[0, at] = self.y[at]
-        return Batch({"vectors": self.x[None]}, labels, torch.zeros(1, dtype=torch.long))
+        return Batch({"vectors": self.x[None]}, labels, self.level[None])
 
     def train(self, seed: int, step: int, n: int) -> Batch:
         if n != 1:
@@ -127,15 +127,6 @@ class Citations(Task):
 
     def eval_batches(self, split: str, n: int) -> Any:
         yield self._batch(split)
-
-    def grade(self, model: Any, batch: Batch) -> Graded:
-        """A score a node."""
-        output = model(**self.inputs(batch), labels=batch.labels)
-        at = (batch.labels[0] != IGNORED).nonzero()[:, 0]
-        predicted, target = output.logits[0, at].argmax(-1), batch.labels[0, at]
-        level = self.level.to(at.device)[at]
-        return Graded((predicted == target).double(), level, float(output.loss), predicted.tolist(),
-                      target.tolist())  # fmt: skip
 
     @property
     def chance(self) -> float:

@@ -25,7 +25,7 @@ from ascender.hf import (
     AscenderForTokenClassification,
 )
 from ascender.nn.baselines import attention_kind
-from ascender.tasks import Task, kind_of, task
+from ascender.tasks import Task, code_named, kind_of, task
 from ascender.train.settings import Settings
 from ascender.train.variants import variant
 
@@ -82,6 +82,8 @@ class Run(Settings):
         for name in (task, str(given.get("variant") or "").split("+")[0]):
             if is_code(name):
                 import_code(name)
+        for name in code_named(task, given.get("options") or {}):
+            import_code(name)
         known = [f.name for f in fields(cls)]
         for name in given:
             if name not in known:

@@ -33,15 +33,15 @@ _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 def attend(
     Q: Float[Tensor, "B H N d"],
-    K: Float[Tensor, "B H M d"],
-    V: Float[Tensor, "B H M e"],
+    K: Float[Tensor, "B K M d"],
+    V: Float[Tensor, "B G M e"],
     *,
     causal: bool = False,
     bias: Float[Tensor, "#B #H #N M"] | None = None,
 ) -> tuple[Float[Tensor, "B H N e"], Float[Tensor, "B H N"]]:
     """(out, lse) of softmax(Q Kᵀ + bias) V with scale 1. `causal` needs N = M; `bias` is a
     constant (0 or −inf) in Q's dtype, e ≤ d. A row that sees nothing has out = 0; its lse is
-    meaningless."""
+    meaningless. K and V have as many heads as Q; on a GPU fewer that heads of Q share."""
     e = V.shape[-1]
     if gpu.on_gpu(Q):
         return flash_cuda.attend(Q, K, V, causal, bias, _with_lse)

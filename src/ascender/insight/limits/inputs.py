@@ -66,9 +66,9 @@ def task_inputs(
             raise ValueError(f"length {length}; expected at most {whole}, the task's")
         if length == whole or task.neighbours is None:
             inputs = fed(task, first)
-            cut[length] = {
-                name: t[:, :length] if name != "neighbours" and t.ndim > 1 else t
-                for name, t in inputs.items()
+            shared = {"neighbours": inputs.pop("neighbours")} if task.neighbours is not None else {}
+            cut[length] = shared | {
+                name: t[:, :length] if t.ndim > 1 else t for name, t in inputs.items()
             }
     if not cut:
         raise ValueError(

@@ -23,7 +23,7 @@ from ascender.report.table import Table, markdown
 
 def bundle_report(
     folder: Path, out: Path, lang: str = "en", data_dir: str | None = None, draws: int = DRAWS,
-    say: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = lambda line: None, shared_scale: bool = False,
 ) -> list[Path]:  # fmt: skip
     """Write the reports of all suites with a finished trial, the claims, and the page; the files
     written, the page last."""
@@ -34,7 +34,7 @@ def bundle_report(
         say(f"report {i + 1} of {len(suite_results)}: {name}, {len(results.records)} trials")
         tables = all_tables(results)
         verdicts[name] = sentence(results, tables)
-        paths += write_suite_report(results, tables, out / name, lang, data_dir)
+        paths += write_suite_report(results, tables, out / name, lang, data_dir, shared_scale)
     judged = claims(stated, suite_results) if stated else None
     if judged:
         paths.append(write(out / CLAIMS, (folder / CLAIMS).read_text(encoding="utf-8")))

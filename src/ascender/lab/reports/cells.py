@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from math import log10
 
 from ascender.lab.judge import Condition
 from ascender.lab.reports.strings import STRINGS
 from ascender.lab.stats import Interval, Summary
-from ascender.report.strings import Pair, joined
+from ascender.report.strings import Pair, Strings, joined
 from ascender.report.table import Cell, Column, Table
 
 NONE = Cell("–")
@@ -113,14 +113,17 @@ def metric(condition: Condition) -> str:
     return f"{condition.records[0]['metric']} {'↑' if condition.higher else '↓'}"
 
 
-def lab_table(name: str, rows: Iterable[Mapping[str, Cell]], baseline: str = "") -> Table:
-    """A table with its title, note and headings from the lab's strings; rows by column. Where some
-    rows have more columns, the others are empty there."""
+def lab_table(
+    name: str, rows: Iterable[Mapping[str, Cell]], baseline: str = "", strings: Strings = STRINGS,
+    words: Collection[str] = WORDS,
+) -> Table:  # fmt: skip
+    """A table with its title, note and headings from the strings; rows by column, `words`: columns
+    of words. Where some rows have more columns, the others are empty there."""
     rows = list(rows)
     columns = tuple(
-        Column(c, STRINGS.pair(f"column.{c}", baseline=baseline), c in WORDS, c in ROW_NAMES)
+        Column(c, strings.pair(f"column.{c}", baseline=baseline), c in words, c in ROW_NAMES)
         for c in max(rows, key=len, default={})
     )
-    note = STRINGS.pair(f"note.{name}", baseline=baseline)
+    note = strings.pair(f"note.{name}", baseline=baseline)
     cells = tuple(tuple(row.get(c.name, NONE) for c in columns) for row in rows)
-    return Table(name, columns, cells, STRINGS.pair(f"title.{name}"), (note,))
+    return Table(name, columns, cells, strings.pair(f"title.{name}"), (note,))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ascender.core.rules import RULES
-from ascender.lab.judge import curve
+from ascender.lab.judge import curve, omega
 from ascender.lab.reports.figures import chance_line, metric_name, name_axes, ruled
-from ascender.lab.reports.suite_results import SuiteResults, omega
+from ascender.lab.reports.suite_results import SuiteResults
 from ascender.report.figure import THIN, Axes, Figure, Label, legend, panels, shortened
 from ascender.report.palette import RULES as RULE_COLOURS
 from ascender.report.palette import LineStyle, line_styles

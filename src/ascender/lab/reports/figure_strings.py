@@ -9,6 +9,17 @@ FIGURE_STRINGS: dict[str, Pair] = {
         "Figure 1. The terms of one attention: {variant} on {task}, first test example, seed "
         "{seed}, layer {layer}, head {head} (where the rules change the scores most). The total is "
         "the sum of the terms, plus the position's bias if there is one, divided by the head's "
+        "temperature. Each map has a colour scale of its own, so colours of different maps cannot "
+        "be compared. The weights are the softmax of the total.",
+        "그림 1. 어텐션 하나의 항: {task} 과제의 첫 테스트 예제, {variant}, 시드 {seed}, {layer}층 "
+        "{head}번 헤드(규칙이 점수를 가장 많이 바꾸는 곳). 합계는 각 항(위치 편향이 있으면 그것도 "
+        "포함)을 더해 헤드의 온도로 나눈 값이다. 지도마다 색 눈금이 달라 서로 다른 지도의 색은 "
+        "비교할 수 없다. 가중치는 합계의 소프트맥스이다.",
+    ),
+    "caption.maps_shared": (
+        "Figure 1. The terms of one attention: {variant} on {task}, first test example, seed "
+        "{seed}, layer {layer}, head {head} (where the rules change the scores most). The total is "
+        "the sum of the terms, plus the position's bias if there is one, divided by the head's "
         "temperature; terms and total share one scale. The weights are the softmax of the total.",
         "그림 1. 어텐션 하나의 항: {task} 과제의 첫 테스트 예제, {variant}, 시드 {seed}, {layer}층 "
         "{head}번 헤드(규칙이 점수를 가장 많이 바꾸는 곳). 합계는 각 항(위치 편향이 있으면 그것도 "
@@ -160,7 +171,7 @@ FIGURE_STRINGS: dict[str, Pair] = {
         "그림 3: 기준 변형과 비교한 것이 없다.",
     ),
     "left_out.no_model": (
-        "Figure 1: no saved model of a variant with rules was found ({error}).",
-        "그림 1: 규칙이 있는 변형의 저장된 모델을 찾지 못했다({error}).",
+        "Figure 1: neither maps nor a saved model of a variant with rules were found ({error}).",
+        "그림 1: 규칙이 있는 변형의 저장된 지도나 모델을 찾지 못했다({error}).",
     ),
 }

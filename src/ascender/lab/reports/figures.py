@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ascender.lab.judge import Condition, Record, matched
-from ascender.lab.reports.suite_results import SuiteResults, omega
+from ascender.lab.judge import Condition, Record, matched, omega
+from ascender.lab.reports.suite_results import SuiteResults
 from ascender.lab.reports.tables import FLOPS
 from ascender.lab.stats import Summary
 from ascender.report.figure import (

@@ -9,10 +9,10 @@ import numpy as np
 
 from ascender.core.rules import RULES
 from ascender.insight.grouping import SOURCES
-from ascender.lab.judge import RANGES
+from ascender.lab.judge import RANGES, omega
 from ascender.lab.reports.figures import reach, ruled
 from ascender.lab.reports.model_insight import ModelInsight, measured
-from ascender.lab.reports.suite_results import SuiteResults, omega
+from ascender.lab.reports.suite_results import SuiteResults
 from ascender.lab.stats import Summary
 from ascender.report.figure import (
     GREYS,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ascender.common.files import Kind, made_of, plain_name, read_json, write
+from ascender.lab import score_maps
 from ascender.lab.bundle import CLAIMS, inside
 from ascender.lab.costs import FILE, Cost
 from ascender.lab.costs import read as measured
@@ -133,7 +134,8 @@ def _sheet(folder: Path, suite: Suite | None) -> tuple[Sheet, dict[str, list[str
 
 
 def raw(source: ReportSource) -> dict[str, str | bytes]:
-    """trials.jsonl.gz, suite.json (and costs.json): enough to make the report again."""
+    """trials.jsonl.gz, suite.json (and costs.json, and the maps of figure 1): enough to make the
+    report again."""
     sheet = {k: v for k, v in asdict(source.sheet).items() if k not in ("given", "changed")}
     files: dict[str, str | bytes] = {PACKED: packed_bytes(source.records)}
     if source.sheet.given:
@@ -141,7 +143,17 @@ def raw(source: ReportSource) -> dict[str, str | bytes]:
         files[SHEET] = text
     if source.costs:
         files[FILE] = (source.folder / FILE).read_text(encoding="utf-8")
-    return files
+    return files | maps_of(source)
+
+
+def maps_of(source: ReportSource) -> dict[str, str | bytes]:
+    """The maps of figure 1 that were kept, by the name of their file beside packed trials."""
+    for record in score_maps.shown(source.records):
+        path = score_maps.kept_file(source.folder, record["key"])
+        if path is not None:
+            name = score_maps.packed_file(Path(), record["key"]).as_posix()
+            return {name: path.read_bytes()}
+    return {}
 
 
 def pack(folder: Path, out: Path, say: Callable[[str], None] = warnings.warn) -> list[Path]:
@@ -151,6 +163,7 @@ def pack(folder: Path, out: Path, say: Callable[[str], None] = warnings.warn) ->
     OUT/trials.jsonl.gz     the trials of all suites; a trial that two suites name is there once
     OUT/NAME/suite.json     what a suite claims, its decision rule and the keys of its trials
     OUT/NAME/costs.json     costs of layers, where the suite measures them
+    OUT/maps/KEY…           the attention of one model of a suite (lab.score_maps)
     OUT/claims.json         the claims of a bundle
     """
     path = out / PACKED
@@ -165,7 +178,14 @@ def pack(folder: Path, out: Path, say: Callable[[str], None] = warnings.warn) ->
             kept = trials.get(record["key"])
             if kept is None or ("insight" in record and "insight" not in kept):
                 trials[record["key"]] = record
-        files |= {out / source.sheet.name / name: data for name, data in raw(source).items()}
+        score_maps.keep(source.folder, source.records, say=say)
+        shared = maps_of(source)
+        files |= {out / name: data for name, data in shared.items()}
+        files |= {
+            out / source.sheet.name / name: data
+            for name, data in raw(source).items()
+            if name not in shared
+        }
     if not trials:
         raise NoTrial(f"{folder} has no finished trial; expected at least one")
     if (folder / CLAIMS).exists():

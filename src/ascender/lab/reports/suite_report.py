@@ -52,22 +52,25 @@ REASONS = {"deltas": "no_judged", "length": "no_lengths", "heads": "no_heads", "
 def report(
     folder: Path, out: Path, suite: Suite | None = None, lang: str = "en",
     data_dir: str | None = None, draws: int = DRAWS, say: Callable[[str], None] = warnings.warn,
+    shared_scale: bool = False,
 ) -> list[Path]:  # fmt: skip
-    """Write the report of a store into a folder; the files written, the page last."""
+    """Write the report of a store into a folder; the files written, the page last. shared_scale:
+    the maps of figure 1 have one colour scale instead of one a term."""
     results = SuiteResults.of(read(folder, suite, say), draws)
-    return write_suite_report(results, all_tables(results), out, lang, data_dir)
+    return write_suite_report(results, all_tables(results), out, lang, data_dir, shared_scale)
 
 
 def write_suite_report(
-    results: SuiteResults, tables: Sequence[Table], out: Path, lang: str, data_dir: str | None
-) -> list[Path]:
+    results: SuiteResults, tables: Sequence[Table], out: Path, lang: str, data_dir: str | None,
+    shared_scale: bool = False,
+) -> list[Path]:  # fmt: skip
     """Raw rows, tables, methods, figures and the page."""
-    written = _raw_files(results.source, out)
+    drawn, left_out, paths = draw_all(results, out / "figures", lang, data_dir, shared_scale)
+    written = _raw_files(results.source, out)  # with the maps that were drawn
     for one in tables:
         written += table_files(one, out, lang)
     for each in languages(lang):
         written.append(write(out / f"methods{_suffix(each)}.md", methods(results, each)))
-    drawn, left_out, paths = draw_all(results, out / "figures", lang, data_dir)
     written += paths
     files = [path.relative_to(out).as_posix() for path in written]
     text = suite_page(results, tables, drawn, left_out, files, lang)
@@ -113,8 +116,9 @@ def _raw_files(source: ReportSource, out: Path) -> list[Path]:
 
 
 def draw_all(
-    results: SuiteResults, folder: Path, lang: str = "en", data_dir: str | None = None
-) -> tuple[list[PageFigure], list[Pair], list[Path]]:
+    results: SuiteResults, folder: Path, lang: str = "en", data_dir: str | None = None,
+    shared_scale: bool = False,
+) -> tuple[list[PageFigure], list[Pair], list[Path]]:  # fmt: skip
     """(figures drawn, reasons why others were not, files)."""
     drawn: list[PageFigure] = []
     left_out: list[Pair] = []
@@ -131,7 +135,8 @@ def draw_all(
         try:
             maps = attention_maps.maps(results, data_dir)
             where = {n: getattr(maps, n) for n in ("task", "variant", "seed", "layer", "head")}
-            keep("maps", attention_maps.draw(maps, label), "maps", **where)
+            caption = "maps_shared" if shared_scale else "maps"
+            keep("maps", attention_maps.draw(maps, label, shared_scale), caption, **where)
         except (OSError, ValueError, ModuleNotFoundError) as error:
             left_out.append(STRINGS.pair("left_out.no_model", error=error))
         for name, draw in FIGURES.items():

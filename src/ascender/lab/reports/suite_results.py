@@ -14,6 +14,7 @@ from ascender.lab.judge import (
     compare,
     conditions,
     label_tasks,
+    omega,
     on_validation,
 )
 from ascender.lab.reports.source import ReportSource, Sheet
@@ -140,8 +141,3 @@ def _remark(name: str, **fields: object) -> Pair:
 def _left_out(record: Record) -> bool:
     """Whether its model was measured, but has no matrix of scores to measure."""
     return bool((record.get("insight") or {}).get("left_out"))
-
-
-def omega(record: Record) -> Mapping[str, list[list[float]]]:
-    """ω by rule, layer and head at the last point of the curve; nothing where there is none."""
-    return record["curve"][-1].get("omega", {}) if record["curve"] else {}
