@@ -41,8 +41,8 @@ PAGE: dict[str, Pair] = {
     "step": ("Step", "한 걸음"),
     "reset": ("Back", "처음으로"),
     "links": ("Links", "연결"),
-    "links_one": ("of the token", "이 토큰"),
-    "links_every": ("of all", "모두"),
+    "links_one": ("one token", "이 토큰"),
+    "links_every": ("all", "모두"),
     "links_none": ("none", "없음"),
     "own_csv": ("Your CSV …", "내 CSV …"),
     "rules": ("Rules", "규칙"),
@@ -51,14 +51,14 @@ PAGE: dict[str, Pair] = {
     "slider_k": ("neighbours", "이웃 수"),
     "slider_far": ("far keys", "먼 키"),
     "slider_window": ("window", "창"),
-    "flock_scope": ("Flock scope: attend to a few keys", "무리 범위: 소수의 키만 봄"),
+    "flock_scope": ("Flock scope: few keys", "무리 범위: 소수의 키만 봄"),
     "causal": ("Causal: only earlier tokens", "인과적: 앞선 토큰만 봄"),
     "numbers": ("The chosen token", "고른 토큰"),
     "near_n": ("neighbours |N_k|", "이웃 |N_k|"),
     "density": ("density ρ", "밀도 ρ"),
-    "away": ("‖z − c‖ to the centre", "중심까지 ‖z − c‖"),
-    "effective": ("keys attended to (e^entropy)", "보는 키의 수 (e^엔트로피)"),
-    "moved": ("attention moved by the rules", "규칙이 옮긴 어텐션"),
+    "away": ("to the centre, ‖z − c‖", "중심까지 ‖z − c‖"),
+    "effective": ("effective keys, e^entropy", "유효 키 수, e^엔트로피"),
+    "moved": ("moved by the rules", "규칙이 옮긴 어텐션"),
     "output": ("output", "출력"),
     "key_heading": ("heading k̃ of a token", "토큰의 방향 k̃"),
     "key_mean": ("mean heading u of its neighbours", "이웃의 평균 방향 u"),
@@ -121,8 +121,8 @@ PAGE: dict[str, Pair] = {
 }  # fmt: skip
 
 WHY: dict[str, Pair] = {
-    "why_pair": ("Why {i} attends to {j}", "{i}이(가) {j}에 주목하는 이유"),
-    "why_row": ("What {i} attends to most", "{i}이(가) 가장 주목하는 키"),
+    "why_pair": ("Why {i} attends to {j}", "{i} → {j}: 주목하는 이유"),
+    "why_row": ("What {i} attends to most", "{i}: 가장 주목하는 키"),
     "why_scope": ("Flock scope: what would be left out", "무리 범위: 빠지는 것"),
     "hidden": (
         "This key is later than the query: it is not visible.",
@@ -136,7 +136,7 @@ WHY: dict[str, Pair] = {
     "scope_keys": (
         "Query {i} keeps {inside} of {all} visible keys: itself, a window of {w} on each side and "
         "the {m} far keys of highest affinity.",
-        "쿼리 {i}은(는) 보이는 키 {all}개 중 {inside}개만 봅니다: 자신, 양쪽 {w}개의 창, 친화도가 "
+        "쿼리 {i}: 보이는 키 {all}개 중 {inside}개만 봅니다: 자신, 양쪽 {w}개의 창, 친화도가 "
         "가장 높은 먼 키 {m}개.",
     ),
     "scope_mass": (

@@ -113,7 +113,7 @@ function slider(box, [name, least, most, by, sign, term]) {
   box.append(line);
 }
 
-const short = (x) => String(Number(x.toPrecision(3)));
+const short = (x) => String(Number(Math.abs(x) < 10 ? x.toFixed(2) : x.toPrecision(3)));
 
 // What is known of the chosen token.
 function numbers() {
@@ -121,10 +121,10 @@ function numbers() {
   if (!table) return;
   const N = found.N, i = S.i, e = i * N, p = found.weights.subarray(e, e + N), q = withoutThem().weights.subarray(e, e + N);
   const entropy = -p.reduce((s, x) => s + (x > 0 ? x * Math.log(x) : 0), 0), moved = p.reduce((s, x, j) => s + Math.abs(x - q[j]) / 2, 0), { dz, e: w } = scene.call;
-  const away = Math.hypot(...Array.from({ length: dz }, (_, a) => scene.call.z[i * dz + a] - found.c[i * dz + a])), out = Array.from(found.out.subarray(i * w, i * w + Math.min(w, 3)), (x) => x.toFixed(3)).join(", ");
+  const away = Math.hypot(...Array.from({ length: dz }, (_, a) => scene.call.z[i * dz + a] - found.c[i * dz + a])), out = Array.from(found.out.subarray(i * w, i * w + 2), (x) => x.toFixed(3)).join(", ");
   const rows = [
     ["token", nameOf(i)], ["near_n", found.count[i]], ["gate_align", found.gates.align[i].toFixed(3)], ["gate_sep", found.gates.sep[i].toFixed(3)], ["gate_coh", found.gates.coh[i].toFixed(3)],
-    ["density", found.rho[i].toFixed(3)], ["away", away.toFixed(3)], ["effective", Math.exp(entropy).toFixed(1)], ["moved", percent(moved)], ["output", w > 3 ? `${out}, …` : out],
+    ["density", found.rho[i].toFixed(3)], ["away", away.toFixed(3)], ["effective", Math.exp(entropy).toFixed(1)], ["moved", percent(moved)], ["output", w > 2 ? `${out}, …` : out],
   ];
   table.replaceChildren(...rows.map(([word, value]) => make("tr", {}, make("th", { textContent: W[word], scope: "row" }), make("td", { textContent: value }))));
 }
@@ -156,16 +156,21 @@ function refresh(all = false) {
   });
 }
 
+function roomOf(canvas) {
+  const box = canvas.parentNode, css = getComputedStyle(box);
+  return Math.max(260, Math.floor(box.clientWidth - parseFloat(css.paddingLeft) - parseFloat(css.paddingRight)));
+}
+
 function paint() {
-  const panel = PANELS[S.panel], canvas = $("picture"), dpr = devicePixelRatio || 1, room = Math.max(280, Math.floor(canvas.parentNode.clientWidth)), { height, hits: found } = panel.draw(new NoPen(), room);
+  const panel = PANELS[S.panel], canvas = $("picture"), dpr = devicePixelRatio || 1, room = roomOf(canvas), known = S.playing && canvas.style.width === `${room}px`;
+  const height = known ? parseInt(canvas.style.height, 10) : panel.draw(new NoPen(), room).height;
   const size = [Math.round(room * dpr), Math.round(height * dpr)];
   if (canvas.width !== size[0] || canvas.height !== size[1]) { [canvas.width, canvas.height] = size; Object.assign(canvas.style, { width: `${room}px`, height: `${height}px` }); }
   const ctx = canvas.getContext("2d");
   ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
   ctx.fillStyle = ink.card;
   ctx.fillRect(0, 0, room, height);
-  panel.draw(new CanvasPen(ctx), room);
-  hits = found;
+  hits = panel.draw(new CanvasPen(ctx), room).hits;
   if (!S.playing) {
     const text = panel.says();
     canvas.setAttribute("aria-label", text);

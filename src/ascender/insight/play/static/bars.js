@@ -1,3 +1,10 @@
+// Colours of terms as lines and arrows: lighter where the page is dark.
+function tone(colour) {
+  if (theme() !== "dark") return colour;
+  const part = (at) => Math.round(parseInt(colour.slice(at, at + 2), 16) * 0.55 + 255 * 0.45);
+  return `rgb(${part(1)},${part(3)},${part(5)})`;
+}
+
 // Bars of named terms, side by side or stacked from 0.
 const shownTerms = () => TERMS.filter((t) => ["base", ...RULE_TERMS].includes(t) || found.terms[t].some((x) => x));
 const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)}%`;

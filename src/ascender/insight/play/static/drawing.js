@@ -26,7 +26,7 @@ const Drawing = {
     const steps = Math.ceil(2 * Math.hypot(x1 - x0, y1 - y0)) + 1;
     for (let s = 0; s <= steps; s++) {
       const cx = x0 + ((x1 - x0) * s) / steps, cy = y0 + ((y1 - y0) * s) / steps;
-      for (let y = 0; y < 32; y++) for (let x = 0; x < 32; x++) if (Math.hypot(x + 0.5 - cx, y + 0.5 - cy) < 1.9) this.ink[32 * y + x] = 1;
+      for (let y = 0; y < 32; y++) for (let x = 0; x < 32; x++) if (Math.hypot(x + 0.5 - cx, y + 0.5 - cy) < 2.8) this.ink[32 * y + x] = 1;
     }
   },
   flip() {

@@ -26,8 +26,8 @@ const FlockPanel = {
     this.halos(pen, at);
     this.links(pen, at, me);
     this.centre(pen, at, me);
-    const heads = flat(headingKeys(call), N, call.d, scene.turn), long = N > 150 ? 15 : 24;
-    for (let i = 0; i < N; i++) arrow(pen, at.x(i), at.y(i), long * heads[2 * i], -long * heads[2 * i + 1], { stroke: RULE.align, lw: i === me ? 2 : 1.1, alpha: i === me ? 1 : 0.65 });
+    const heads = flat(headingKeys(call), N, call.d, scene.turn), long = scene.faces ? 38 : N > 150 ? 15 : 24, blue = tone(RULE.align);
+    for (let i = 0; i < N; i++) arrow(pen, at.x(i), at.y(i), long * heads[2 * i], -long * heads[2 * i + 1], { stroke: blue, lw: i === me ? 2.2 : 1.2, alpha: i === me ? 1 : 0.75 });
     const u = flat(found.u.subarray(me * call.d, (me + 1) * call.d), 1, call.d, scene.turn);
     arrow(pen, at.x(me), at.y(me), 1.7 * long * u[0], -1.7 * long * u[1], { stroke: ink.text, lw: 1.6 });
     for (let i = 0; i < N; i++) {
@@ -51,9 +51,9 @@ const FlockPanel = {
   },
   centre(pen, at, me) {
     const dz = scene.call.dz, c = flat(found.c.subarray(me * dz, (me + 1) * dz), 1, dz, scene.axes), x = at.x(0, c), y = at.y(0, c);
-    pen.line([[at.x(me), at.y(me)], [x, y]], { stroke: RULE.coh, lw: 1.6, dash: [4, 3] });
-    pen.line([[x - 6, y], [x + 6, y]], { stroke: RULE.coh, lw: 2.4 });
-    pen.line([[x, y - 6], [x, y + 6]], { stroke: RULE.coh, lw: 2.4 });
+    pen.line([[at.x(me), at.y(me)], [x, y]], { stroke: tone(RULE.coh), lw: 1.6, dash: [4, 3] });
+    pen.line([[x - 6, y], [x + 6, y]], { stroke: tone(RULE.coh), lw: 2.4 });
+    pen.line([[x, y - 6], [x, y + 6]], { stroke: tone(RULE.coh), lw: 2.4 });
   },
   // A disc of the weight that the chosen token gives, under the token itself.
   token(pen, at, i, me) {
@@ -90,7 +90,7 @@ const FlockPanel = {
   },
   legend(pen, y, room) {
     const items = [
-      { text: W.key_heading, dot: RULE.align }, { text: W.key_mean, dot: ink.text }, { text: W.key_centre, dot: RULE.coh }, { text: W.key_halo, dot: RULE.sep },
+      { text: W.key_heading, dot: tone(RULE.align) }, { text: W.key_mean, dot: ink.text }, { text: W.key_centre, dot: tone(RULE.coh) }, { text: W.key_halo, dot: RULE.sep },
       { text: W.key_near, dot: ink.accent }, { text: W.key_weight, dot: ink.accent },
     ];
     if (scene.plane) items.push({ text: W.key_out, fill: ink.soft });

@@ -39,7 +39,7 @@ function squaredDistances(x, y, N, w) {
   for (let i = 0; i < N; i++)
     for (let j = 0; j < N; j++) {
       let s = 0;
-      for (let a = i * w, b = j * w, end = a + w; a < end; a++, b++) s += (x[a] - y[b]) ** 2;
+      for (let a = i * w, b = j * w, end = a + w; a < end; a++, b++) { const t = x[a] - y[b]; s += t * t; }
       out[i * N + j] = s;
     }
   return out;
@@ -75,17 +75,38 @@ function visible(call) {
   });
 }
 
+// The k-th largest of the first n numbers, which are put in another order.
+function kthLargest(x, n, k) {
+  let low = 0, high = n - 1;
+  while (low < high) {
+    const pivot = x[(low + high) >> 1];
+    let a = low, b = high;
+    while (a <= b) {
+      while (x[a] > pivot) a++;
+      while (x[b] < pivot) b--;
+      if (a <= b) { const t = x[a]; x[a++] = x[b]; x[b--] = t; }
+    }
+    if (k - 1 <= b) high = b;
+    else if (k - 1 >= a) low = a;
+    else break;
+  }
+  return x[k - 1];
+}
+
 // Marks the `size` members of `among` that rank highest in row i; causal: the most recent of equals.
 function topKeys(marks, score, among, i, N, size, causal) {
-  const at = [], worth = new Float64Array(N);
+  const worth = new Float64Array(N), sorted = new Float64Array(N);
+  let n = 0;
   for (let j = 0; j < N; j++) {
-    if (!among(j)) continue;
     const s = score[i * N + j];
-    worth[j] = causal ? s - TIE * Math.max(1, Math.abs(s)) * Math.min(i - j, OLD) : s;
-    at.push(j);
+    worth[j] = !among(i, j) ? -Infinity : causal ? s - TIE * Math.max(1, Math.abs(s)) * Math.min(i - j, OLD) : s;
+    if (worth[j] > -Infinity) sorted[n++] = worth[j];
   }
-  if (at.length > size) at.sort((a, b) => worth[b] - worth[a]);
-  for (let x = 0; x < Math.min(size, at.length); x++) marks[i * N + at[x]] = 1;
+  let left = Math.min(size, n);
+  if (!left) return;
+  const least = kthLargest(sorted, n, left);
+  for (let j = 0; j < N; j++) if (worth[j] > least) { marks[i * N + j] = 1; left--; }
+  for (let j = 0; j < N && left; j++) if (worth[j] === least) { marks[i * N + j] = 1; left--; }
 }
 
 const ranking = (call) => (call.neighbours === "scores" ? baseOf(call) : call.affinity === "query-key" ? affinities(call) : cosines(call));
@@ -108,7 +129,7 @@ function flockOf(call, r) {
   const given = lists && listed(lists, N, outside);
   for (let i = 0; i < N; i++) {
     if (given) far.set(given.subarray(i * N, (i + 1) * N), i * N);
-    else topKeys(far, ranking(call), (j) => outside(i, j), i, N, r.far, call.causal);
+    else topKeys(far, ranking(call), outside, i, N, r.far, call.causal);
     for (let j = 0; j < N; j++) {
       const e = i * N + j;
       F[e] = V[e] && (far[e] || Math.abs(i - j) <= r.window || j < r.globals || i < r.globals) ? 1 : 0;
@@ -121,7 +142,7 @@ function neighboursOf(call, r, V) {
   const N = call.N, mates = (i, j) => j !== i && V[i * N + j];
   if (typeof call.neighbours !== "string") return listed(call.neighbours, N, mates);
   const near = new Uint8Array(N * N), score = ranking(call);
-  for (let i = 0; i < N; i++) topKeys(near, score, (j) => mates(i, j), i, N, r.k, call.causal);
+  for (let i = 0; i < N; i++) topKeys(near, score, mates, i, N, r.k, call.causal);
   return near;
 }
 
@@ -133,7 +154,7 @@ function gated(r, V, N, strength, gate, standardise) {
     let n = 0, mean = 0, square = 0;
     for (let e = i * N; e < (i + 1) * N; e++) if (V[e]) { n++; mean += r[e]; }
     mean /= Math.max(n, 1);
-    for (let e = i * N; e < (i + 1) * N; e++) if (V[e]) square += (r[e] - mean) ** 2;
+    for (let e = i * N; e < (i + 1) * N; e++) if (V[e]) { const t = r[e] - mean; square += t * t; }
     const by = 1 / Math.sqrt(square / Math.max(n, 1) + EPS);
     for (let e = i * N; e < (i + 1) * N; e++) r[e] = V[e] ? strength * gate[i] * (standardise ? (r[e] - mean) * by : r[e]) : 0;
   }
@@ -158,12 +179,12 @@ function alignment(call, r, V, near) {
 
 function separation(call, r, V, near) {
   const N = call.N, d2 = distances(call), a = cosines(call), rho = new Float64Array(N), gate = new Float64Array(N);
-  const score = new Float64Array(N * N), phi = new Float64Array(N * N), all = r.separation_scope === "all", local = r.local_scope === "neighbours";
+  const score = new Float64Array(N * N), phi = new Float64Array(N * N), tau2 = r.tau_sep ** 2, all = r.separation_scope === "all", local = r.local_scope === "neighbours";
   for (let i = 0; i < N; i++) {
     for (let j = 0; j < N; j++) {
       const e = i * N + j;
       if (j === i || !V[e]) continue;
-      const w = Math.exp(-d2[e] / r.tau_sep ** 2);
+      const w = Math.exp(-d2[e] / tau2);
       if (!local || near[e]) rho[i] += w;
       if (all || near[e]) phi[e] = w * Math.max(0, a[e] - r.delta);
       score[e] = -phi[e];
@@ -174,15 +195,14 @@ function separation(call, r, V, near) {
 }
 
 function cohesion(call, r, V, near) {
-  const { N, dz: w, z } = call, d2 = distances(call), c = new Float64Array(N * w), gate = new Float64Array(N), score = new Float64Array(N * N);
+  const { N, dz: w, z } = call, d2 = distances(call), c = new Float64Array(N * w), gate = new Float64Array(N), score = new Float64Array(N * N), held = new Float64Array(N), tau2 = r.tau_coh ** 2;
   for (let i = 0; i < N; i++) {
     let sum = 0, least = Infinity;
     const around = (j) => V[i * N + j] && (r.local_scope === "visible" || j === i || near[i * N + j]);
     for (let j = 0; j < N; j++) if (around(j)) least = Math.min(least, d2[i * N + j]);
-    const weight = (j) => Math.exp((least - d2[i * N + j]) / r.tau_coh ** 2);
     for (let j = 0; j < N; j++) {
-      if (!around(j)) continue;
-      const x = weight(j);
+      if (!(held[j] = around(j) ? Math.exp((least - d2[i * N + j]) / tau2) : 0)) continue;
+      const x = held[j];
       sum += x;
       for (let a = 0; a < w; a++) c[i * w + a] += x * z[j * w + a];
     }
@@ -191,9 +211,9 @@ function cohesion(call, r, V, near) {
     let spread = 0;
     for (let j = 0; j < N; j++) {
       let s = 0;
-      for (let a = 0; a < w; a++) s += (z[j * w + a] - c[i * w + a]) ** 2;
+      for (let a = 0; a < w; a++) { const x = z[j * w + a] - c[i * w + a]; s += x * x; }
       score[i * N + j] = -s / r.tau_coh;
-      if (around(j)) spread += (weight(j) / sum) * s;
+      spread += (held[j] / sum) * s;
     }
     gate[i] = sigmoid(-r.alpha_coh * spread);
   }
@@ -222,17 +242,22 @@ function mixedValues(A, v, N, w) {
   return out;
 }
 
+function inside(x, V, by) {
+  const out = new Float64Array(x.length);
+  for (let e = 0; e < x.length; e++) if (V[e]) out[e] = by * x[e];
+  return out;
+}
+
 // Every term of every score, the weights, the output, and what the rules know of each token.
 function attend(call, given) {
   const r = { ...DEFAULTS, ...given }, N = call.N, all = visible(call), V = r.scope === "flock" ? flockOf(call, r) : all;
-  const near = neighboursOf(call, r, V), inside = (m, by = 1) => (m ? m.map((x, e) => (V[e] ? by * x : 0)) : new Float64Array(N * N));
-  const align = alignment(call, r, V, near), sep = separation(call, r, V, near), coh = cohesion(call, r, V, near);
+  const near = neighboursOf(call, r, V), align = alignment(call, r, V, near), sep = separation(call, r, V, near), coh = cohesion(call, r, V, near);
   const terms = {
-    base: inside(baseOf(call)), align: align.score, sep: sep.score, coh: coh.score,
-    aff: r.omega_aff ? inside(affinities(call), r.omega_aff) : new Float64Array(N * N), other: inside(call.other),
+    base: inside(baseOf(call), V, 1), align: align.score, sep: sep.score, coh: coh.score,
+    aff: r.omega_aff ? inside(affinities(call), V, r.omega_aff) : new Float64Array(N * N), other: call.other ? inside(call.other, V, 1) : new Float64Array(N * N),
   };
-  const total = new Float64Array(N * N);
-  for (const name of TERMS) for (let e = 0; e < N * N; e++) total[e] += terms[name][e] / r.tau_score;
+  const total = new Float64Array(N * N), { base, aff, other } = terms;
+  for (let e = 0; e < N * N; e++) total[e] = (base[e] + align.score[e] + sep.score[e] + coh.score[e] + aff[e] + other[e]) / r.tau_score;
   const weights = softmaxRows(total, V, N);
   return {
     N, rules: r, V, all, near, terms, total, weights, out: mixedValues(weights, call.v, N, call.e),

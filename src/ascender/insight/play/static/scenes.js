@@ -58,7 +58,7 @@ function birds(N, seed) {
   for (let i = 0; i < N; i++) {
     const twin = i && random() < 0.15 ? random.below(i) : -1; // near duplicates
     const r = reach * Math.sqrt(random()), a = 2 * Math.PI * random();
-    if (twin < 0) z.push(r * Math.cos(a), r * Math.sin(a));
+    if (twin < 0) z.push(1.3 * r * Math.cos(a), 0.8 * r * Math.sin(a));
     else z.push(z[2 * twin] + 0.15 * random.normal(), z[2 * twin + 1] + 0.15 * random.normal());
     angles.push(start + 1.1 * random.normal() + 0.5 * z[2 * i] / reach);
   }

@@ -107,7 +107,7 @@ function keepAddress() {
 
 function readAddress() {
   const parts = new URLSearchParams(location.hash.slice(1));
-  Object.assign(S, START, { given: {} });
+  Object.assign(S, START, { given: {}, lang: D.lang });
   for (const [name, text] of parts) {
     if (name in START) {
       const value = typeof START[name] === "number" ? Number(text) : text;
