@@ -132,10 +132,10 @@ def test_rules_and_losses_are_pieces():
         base = "vanilla+topk" if name == "topk" else name
         with pytest.raises(ValueError, match="has no rules; expected one of ascender, shuffled"):
             variant(f"{base}+rules=none")
-        with pytest.raises(ValueError, match="index_loss = 1 in variant .* has no rules"):
+        with pytest.raises(ValueError, match=r"index_loss = 1 in variant .* has no rules"):
             variant(f"{base}+index_loss=1")
     for text in ("-1", "True", "much"):
-        with pytest.raises(ValueError, match=f"index_loss = {text} .*expected a number ≥ 0"):
+        with pytest.raises(ValueError, match=rf"index_loss = {text} .*expected a number ≥ 0"):
             variant(f"flock+index_loss={text}")
     with pytest.raises(ValueError, match="which has index_loss too; expected one of them"):
         Run.of("recall", variant="flock-index-loss", losses={"index": 1.0})
