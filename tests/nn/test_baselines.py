@@ -184,9 +184,11 @@ def test_graph_bias_has_the_gradient_of_its_table(each):
 
 @pytest.mark.parametrize("each", [False, True])
 def test_near_pairs_alone_are_the_definition(each, monkeypatch):
-    """What is 0 of most pairs is the whole bias: outputs, gradients of tokens, weights and table."""
-    module, x, plain = make(GraphBias, max_distance=2, kv_heads=1), tokens(), make(
-        Vanilla, kv_heads=1
+    """Outputs, and gradients of tokens, weights and table."""
+    module, x, plain = (
+        make(GraphBias, max_distance=2, kv_heads=1),
+        tokens(),
+        make(Vanilla, kv_heads=1),
     )
     plain.load_state_dict({k: v for k, v in module.state_dict().items() if k != "table"})
     trees = [tree(torch.arange(N) // 2 - 1), grid(1, N, 1)]

@@ -14,8 +14,8 @@ table is made of the near pairs alone: dS_ij = A_ij (g_i·v_j − Δ_i) sums to 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import torch
@@ -99,6 +99,7 @@ class GraphBias(Vanilla):
 
 
 LARGE = 1 << 18  # pairs of a graph from which near ones are taken alone
+PAIRS = 1 << 13  # whose rows are read at a time
 FEW = 0.125  # of all pairs, at most, are then near
 
 
@@ -195,14 +196,15 @@ _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 class _NearPairs(torch.autograd.Function):
     """softmax(q kᵀ + b[bucket]) v by the flash kernel on the CPU, whose bias has no gradient: that
-    of the table is summed over the near pairs."""
+    of the table is summed over the near pairs. Head by head, with one matrix of biases."""
 
     @staticmethod
     def forward(
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, table: Tensor, near: Near
     ) -> Float[Tensor, "B H N e"]:
-        bias = _near_bias(table, near, q)
-        out, lse = _forward(q, k, v, 0.0, False, attn_mask=bias, scale=1.0)
+        out, lse = torch.empty_like(v), q.new_empty(q.shape[:3])
+        for at, bias, _ in _heads(q, table, near):
+            out[at], lse[at] = _forward(q[at], k[at], v[at], 0.0, False, attn_mask=bias, scale=1.0)
         ctx.save_for_backward(q, k, v, table, out, lse)
         ctx.near = near
         return out
@@ -211,30 +213,43 @@ class _NearPairs(torch.autograd.Function):
     @backward
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
         q, k, v, table, out, lse = ctx.saved_tensors
-        near, bias = ctx.near, _near_bias(table, ctx.near, q)
-        grads = _backward(
-            g.contiguous(), q, k, v, out, lse, 0.0, False, attn_mask=bias, scale=1.0
-        )
-        mean = (g * out).sum(-1)  # Δ
+        g, mean = g.contiguous(), (g * out).sum(-1)  # Δ
+        grads = [torch.empty_like(t) for t in (q, k, v)]
         of_table = torch.zeros_like(table)
-        lists = bias.shape[0]
-        for batch, head in product(range(len(q)), range(q.shape[1])):
-            at = (near.b == batch) if lists > 1 else slice(None)
-            i, j, bucket = near.i[at], near.j[at], near.bucket[at]
-            Q, K, V, G = (t[batch, head] for t in (q, k, v, g))
-            s = (Q[i] * K[j]).sum(-1) + bias[batch if lists > 1 else 0, head][i, j]
-            dS = (s - lse[batch, head][i]).exp() * ((G[i] * V[j]).sum(-1) - mean[batch, head][i])
+        for at, bias, (i, j, bucket) in _heads(q, table, ctx.near):
+            q1, k1, v1, g1, out1, lse1 = (t[at] for t in (q, k, v, g, out, lse))
+            made = _backward(g1, q1, k1, v1, out1, lse1, 0.0, False, attn_mask=bias, scale=1.0)
+            for grad, of_head in zip(grads, made, strict=True):
+                grad[at] = of_head
+            head = at[1].start
+            score = _products(q1[0, 0], k1[0, 0], i, j) + (table[head] - table[head, -1])[bucket]
+            dS = _products(g1[0, 0], v1[0, 0], i, j) - mean[at][0, 0].index_select(0, i)
+            dS *= (score - lse1[0, 0].index_select(0, i)).exp()
             of_table[head] += torch.bincount(bucket, dS, table.shape[1]).to(table.dtype)
         of_table[:, -1] -= of_table[:, :-1].sum(-1)
         return *grads, of_table, None
 
 
-def _near_bias(table: Tensor, near: Near, q: Tensor) -> Float[Tensor, "b H N N"]:
-    """b[bucket] − b[far] of every pair; 0 of far ones."""
-    lists, N = int(near.b[-1]) + 1, q.shape[2]  # every token is near itself
-    bias = q.new_zeros(lists, len(table), N, N)
-    rows = (near.b * len(table) * N + near.i) * N + near.j
-    own = (table[:, :-1] - table[:, -1:]).to(q.dtype)[:, near.bucket]
-    for head, values in enumerate(own):
-        bias.view(-1).index_copy_(0, rows + head * N * N, values)
-    return bias
+def _heads(
+    q: Tensor, table: Tensor, near: Near
+) -> Iterator[tuple[Any, Tensor, tuple[Tensor, ...]]]:
+    """(where it is, b[bucket] − b[far] of every pair, (i, j, bucket) of the near ones) of each
+    example and head."""
+    B, H, N = q.shape[:3]
+    bias, lists = q.new_zeros(1, 1, N, N), int(near.b[-1]) + 1  # every token is near itself
+    for batch in range(B):
+        own = near.b == batch if lists > 1 else slice(None)
+        i, j, bucket = near.i[own], near.j[own], near.bucket[own]
+        for head in range(H):
+            values = (table[head] - table[head, -1]).to(q.dtype)[bucket]
+            bias.view(-1).index_copy_(0, i * N + j, values)
+            yield (slice(batch, batch + 1), slice(head, head + 1)), bias, (i, j, bucket)
+        bias.view(-1).index_fill_(0, i * N + j, 0)  # other lists, other places
+
+
+def _products(
+    x: Float[Tensor, "N d"], y: Float[Tensor, "N d"], i: Int[Tensor, "P"], j: Int[Tensor, "P"]
+) -> Float[Tensor, "P"]:
+    """x_i · y_j of some pairs, a cache-full at a time."""
+    parts = zip(i.split(PAIRS), j.split(PAIRS), strict=True)
+    return torch.cat([(x.index_select(0, a) * y.index_select(0, b)).sum(-1) for a, b in parts])
