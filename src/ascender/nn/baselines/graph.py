@@ -227,7 +227,7 @@ class _NearPairs(torch.autograd.Function):
             dS *= (score - lse1[0, 0].index_select(0, i)).exp()
             of_table[head] += torch.bincount(bucket, dS, table.shape[1]).to(table.dtype)
         of_table[:, -1] -= of_table[:, :-1].sum(-1)
-        return *grads, of_table, None
+        return grads[0], grads[1], grads[2], of_table, None
 
 
 def _heads(
