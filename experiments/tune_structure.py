@@ -3,8 +3,8 @@ the same grid. Test scores are not used.
 
     ascender lab run tune_structure --out lab/tune_structure --data-dir data
 
-Dropout, decay and batch are those of the task's recipe. Flock scope goes by lists that are given, so
-no steps attend to everything first (visible_share 0).
+Dropout, decay and batch are those of the task's recipe. Flock scope goes by lists that are given,
+so no steps attend to everything first (visible_share 0).
 """
 
 from ascender.lab import Suite, grid
