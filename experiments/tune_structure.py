@@ -9,7 +9,7 @@ so no steps attend to everything first (visible_share 0).
 
 from ascender.lab import Suite, grid
 
-RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+RATES = (1e-2, 3e-3, 3e-2, 1e-3)
 CITESEER = {"steps": 100, "every": 10, "visible_share": 0.0}
 VARIANTS = [
     "flock", "flock-no-rules", "flock+affinity_term=False",
