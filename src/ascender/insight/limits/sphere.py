@@ -18,8 +18,8 @@ have length ρ in R^d, the weights α not depend on them, s = Σ_{j∈I_N} α_j 
 Proof. (1) j is separable where ‖s − α_i x_i‖² = ‖s‖² + α_i² ρ² − 2 α_i ρ ‖s‖ t_i > R_j² for every
 unselected i. Given the selected vectors, s and R_j are fixed, and the t_i are independent: cosines
 of uniform directions with s. (2) A product of numbers in [0, 1] is at most its smallest and at
-least 1 minus the sum of what they lack. (3) R_j² = m_j + 2 Σ_{l<k} α_l α_k x_l·x_k over l, k ≠ j; the terms
-have mean 0, variance ρ⁴/d and are uncorrelated. Markov below, Cantelli above.
+least 1 minus the sum of what they lack. (3) R_j² = m_j + 2 Σ_{l<k} α_l α_k x_l·x_k over l, k ≠ j;
+the x_l·x_k have mean 0, variance ρ⁴/d and are uncorrelated. Markov below, Cantelli above.
 
 So every unselected key is one more chance to be nearer: N_s/N falls with L − N, and rises with d,
 as cosines of more than 1/√d become rare.
