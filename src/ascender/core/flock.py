@@ -30,13 +30,13 @@ OF_QUERIES, OF_KEYS = ("q", "z_q", "h_q"), ("k", "v", "z_k", "h_k", "bare")
 
 @dataclass(frozen=True)
 class Flock:
-    """q: (B, H, N, d); k and v have as many heads, or fewer under decode; z and h may have one
-    that all heads share. `bare`: the keys without rotation, where k is rotated. `key_norm`: the
-    length that all keys of a head have (QK-norm), so that k̃ = k / key_norm. `normalise`: the
-    weights from (scores, V) where they are not the softmax. `scope`: where a query attends to its
-    flock only; None: to everything visible. `far_keys`: L_m(i) where it is given. `derived`: lazy
-    attributes that are already known, by name (a KV cache has z and h_unit); a `replace` drops
-    them."""
+    """q: (B, H, N, d); k, v and bare have as many heads or fewer, which are shared in equal groups;
+    z and h may have one that all heads share. `bare`: the keys without rotation, where k is
+    rotated. `key_norm`: the length that all keys of a head have (QK-norm), so that k̃ = k /
+    key_norm. `normalise`: the weights from (scores, V) where they are not the softmax. `scope`:
+    where a query attends to its flock only; None: to everything visible. `far_keys`: L_m(i) where
+    it is given. `derived`: lazy attributes that are already known, by name (a KV cache has z and
+    h_unit); a `replace` drops them."""
 
     q: Float[Tensor, "B H N d"]
     k: Float[Tensor, "B G M d"]
@@ -76,7 +76,7 @@ class Flock:
 
     @lazy
     def key_scale(self) -> float | Tensor:
-        """1/‖k_j‖, so that k̃ = key_scale · k: (B, H, M, 1), or (H, 1, 1) with QK-norm."""
+        """1/‖k_j‖, so that k̃ = key_scale · k: (B, G, M, 1), or (H, 1, 1) with QK-norm."""
         if self.key_norm is None:
             norm = torch.linalg.vector_norm(
                 self.heading_keys.to(self.accum_dtype), dim=-1, keepdim=True
@@ -179,7 +179,7 @@ class Flock:
             x, y = self.h_unit if self.affinity == "tied" else self.affinity_factors
             return x.detach(), y.detach()
         q, k = (t.detach().to(self.accum_dtype) for t in (self.q, self.k))
-        return q / q.shape[-1] ** 0.5, repeat_kv(k, q.shape[1])
+        return q / q.shape[-1] ** 0.5, k
 
     @property
     def rank_bias(self) -> Float[Tensor, "r"] | None:
@@ -222,8 +222,10 @@ class Flock:
 
     def with_lifted_values(self) -> Flock:
         """v with the columns (z, ‖z‖²) appended: the output then has Σ_j A_ij (z_j, ‖z_j‖²)."""
-        z = self.z_lifted.expand(*self.v.shape[:3], -1)
-        return self.keeping_cached(v=torch.cat([self.v.to(z.dtype), z], -1))
+        z = self.z_lifted
+        v = self.v.to(z.dtype)
+        v = v if z.shape[1] == 1 else repeat_kv(v, self.q.shape[1])
+        return self.keeping_cached(v=torch.cat([v, z.expand(*v.shape[:3], -1)], -1))
 
     def keeping_cached(self, **new: Any) -> Flock:
         """A copy with new fields that keeps cached tensors: for v and neighbours, from which only
@@ -243,7 +245,11 @@ class Flock:
         if self.k.shape[1] == H:
             return self
         bare = None if self.bare is None else repeat_kv(self.bare, H)
-        return replace(self, k=repeat_kv(self.k, H), v=repeat_kv(self.v, H), bare=bare)
+        stale = {*self.__dataclass_fields__, "key_scale"}
+        return replace(
+            self, k=repeat_kv(self.k, H), v=repeat_kv(self.v, H), bare=bare,
+            derived={name: t for name, t in vars(self).items() if name not in stale},
+        )  # fmt: skip
 
     def rows(self, which: Int[Tensor, "R"], heads: Int[Tensor, "h"] | None = None) -> Flock:
         """Some of the queries (and heads) against all the keys."""
@@ -269,18 +275,20 @@ class Flock:
         elif other is not None:
             other = to_4d(other)
         known: dict[int, Tensor] = {}
+        H = self.q.shape[1]
 
         def cut(t: Any, axis: int = 1) -> Any:
-            """What the heads share stays whole."""
+            """What the heads share stays whole; of groups those of the heads, one for each."""
             if isinstance(t, LowRank):
                 return LowRank(cut(t.left), cut(t.right))
             if not isinstance(t, Tensor) or t.ndim <= axis or t.shape[axis] == 1:
                 return t
             if id(t) not in known:
+                places = [h * t.shape[axis] // H for h in heads]
                 if len(heads) == 1:
-                    known[id(t)] = t.narrow(axis, heads[0], 1)
+                    known[id(t)] = t.narrow(axis, places[0], 1)
                 else:
-                    index = torch.tensor(heads, device=t.device)
+                    index = torch.tensor(places, device=t.device)
                     known[id(t)] = t.index_select(axis, index)
             return known[id(t)]
 
@@ -308,13 +316,13 @@ class Flock:
         """
         B, H = self.q.shape[:2]
         bad_q, bad_k = (
-            _nonfinite(*(getattr(self, name) for name in names)).expand(B, H, -1)
-            for names in (OF_QUERIES, OF_KEYS)
+            reduce(or_, (_nonfinite(t, H) for t in tensors if t is not None)).expand(B, H, -1)
+            for tensors in ((getattr(self, n) for n in names) for names in (OF_QUERIES, OF_KEYS))
         )
         other = self.other
         if isinstance(other, LowRank):
-            bad_q = bad_q | _nonfinite(to_4d(other.left))
-            bad_k = bad_k | _nonfinite(to_4d(other.right))
+            bad_q = bad_q | _nonfinite(to_4d(other.left), H)
+            bad_k = bad_k | _nonfinite(to_4d(other.right), H)
             other = LowRank(*(torch.nan_to_num(t, 0, 0, 0) for t in (other.left, other.right)))
         elif other is not None and to_4d(other).shape[-2] == 1:
             bad_k = bad_k | ~torch.isfinite(to_4d(other)).all(-2)
@@ -324,6 +332,8 @@ class Flock:
             t = getattr(self, name)
             if t is None:
                 return None
+            if t.shape[1] not in (1, H):  # a token of one head may be bad, and its group is not
+                return torch.where(torch.isfinite(t).all(-1, keepdim=True), t, 0)
             bad = bad if t.shape[1] == H else bad.any(1, keepdim=True)
             return t.masked_fill(bad[..., None], 0)
 
@@ -334,9 +344,10 @@ class Flock:
         return replace(self, **finite, other=other), bad_q | self.vis.sees(bad_k)
 
 
-def _nonfinite(*tensors: Tensor | None) -> Bool[Tensor, "#B #H n"]:
-    """Tokens with a NaN or an infinity in any of these."""
-    return reduce(or_, (~torch.isfinite(t).all(-1) for t in tensors if t is not None))
+def _nonfinite(t: Float[Tensor, "#B G n w"], heads: int) -> Bool[Tensor, "#B #H n"]:
+    """Tokens with a NaN or an infinity, by head of the queries."""
+    bad = ~torch.isfinite(t).all(-1)
+    return bad if bad.shape[1] in (1, heads) else bad.repeat_interleave(heads // bad.shape[1], 1)
 
 
 def make_flock(

@@ -35,7 +35,6 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
     """out = A v over the flocks."""
     if _serves_token(flock):
         return _token(flock)
-    flock = flock.repeat_kv()
     scope = flock.scope
     assert scope is not None
     if scope.leading == 0:
@@ -50,7 +49,7 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
             torch.nonzero(m).flatten() for m in (scope.is_global, ~scope.is_global)
         )
     out = flock.v.new_zeros(*flock.q.shape[:3], flock.v.shape[-1])
-    out = out.index_copy(2, dense_rows, dense(flock.rows(dense_rows))[0])
+    out = out.index_copy(2, dense_rows, dense(flock.rows(dense_rows).repeat_kv())[0])
     if not len(list_rows):
         return out
     return out.index_copy(2, list_rows, _over_lists(flock.rows(list_rows)))
@@ -184,6 +183,7 @@ class FlockLists(Backend):
     name = "flock"
     provides = ("columns", "matrix", "rows", "weights")
     lists = True
+    grouped = True
     compiled = True  # False: torch operators, as on a machine without a compiler
 
     def run(

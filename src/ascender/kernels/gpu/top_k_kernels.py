@@ -86,11 +86,11 @@ def _block_max(
         later = tl.load(J + tl.program_id(1) * BN) > tl.max(p, 0)
     if not later:
         x = tl.load(
-            X + (b * XH + h % XH) * N * D + (m * D)[:, None] + d[None, :],
+            X + (b * XH + h // (H // XH)) * N * D + (m * D)[:, None] + d[None, :],
             mask=(r < rows)[:, None] & (d < D)[None, :], other=0.0,
         )  # fmt: skip
         y = tl.load(
-            Y + (b * YH + h % YH) * M * D + (n * D)[None, :] + d[:, None],
+            Y + (b * YH + h // (H // YH)) * M * D + (n * D)[None, :] + d[:, None],
             mask=(n < M)[None, :] & (d < D)[:, None], other=0.0,
         )  # fmt: skip
         s = tl.dot(x, y, input_precision="tf32x3")
@@ -130,7 +130,7 @@ def _pick(
         at = MASK + b * mask_b + h * mask_h + (m * mask_n)[:, None] + key
         seen = seen & (tl.load(at, mask=seen, other=0) != 0)
     s = tl.zeros([BM, K * W], tl.float32)
-    x, y = X + ((b * XH + h % XH) * N + m) * D, Y + (b * YH + h % YH) * M * D
+    x, y = X + ((b * XH + h // (H // XH)) * N + m) * D, Y + (b * YH + h // (H // YH)) * M * D
     for d in range(D):
         one = tl.load(x + d, mask=here, other=0.0)
         s += one[:, None] * tl.load(y + key * D + d, mask=seen, other=0.0)
