@@ -74,6 +74,46 @@ def lists(cases):
 for name, cases in LISTS.items():
     group(name)(lambda cases=cases: lists(cases))
 
+FUSED = {  # kind, options, type, keys
+    "fused": (
+        ("causal", "shared grouped low-rank", "float32", 35),
+        ("padded by head", "plain", "float32", 11),
+        ("cross padded", "bare one-tau wide-values", "float32", 11),
+        ("decode padded", "shared key-norm k-per-head", "bfloat16", 11),
+    ),
+    "more fused": (
+        ("full", "shared one-tau grouped", "float32", 111),
+        ("causal padded left", "key-bias raw", "float32", 63),
+        ("causal padded right", "given local", "float32", 11),
+        ("tail", "bare key-norm grouped", "float32", 11),
+        ("causal", "scores k-per-head", "float32", 11),
+        ("causal", "shared low-rank", "bfloat16", 63),
+    ),
+}
+
+
+def fused(cases):
+    """The fold by Triton kernels against the definition in float64, over the cases of the laws."""
+    import torch
+
+    from ascender.kernels import gpu
+    from support.cases import case
+    from support.laws import gap, gradients
+
+    found = {}
+    for kind, options, dtype, size in cases:
+        x = case(kind, options, size).to(getattr(torch, dtype))
+        gpu.on_gpu = lambda t: False
+        want = gradients(x.to(torch.float64), "dense")
+        gpu.on_gpu = lambda t: True
+        got = gradients(x, "fused")
+        found[f"{kind}, {options}, {dtype}"] = {name: gap(got[name], want[name]) for name in want}
+    return found
+
+
+for name, cases in FUSED.items():
+    group(name)(lambda cases=cases: fused(cases))
+
 
 @group("sums")
 def sums():

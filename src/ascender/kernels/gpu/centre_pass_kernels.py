@@ -17,7 +17,8 @@ from ascender.kernels.gpu.main_pass_kernels import tuned
 from ascender.kernels.gpu.tile_kernels import LN2, LOG2E, extent, matmul, rows, store_rows, visible
 
 KEY = ["D", "CAUSAL"]
-TILES = ((32, 32, 4, 2), (64, 32, 4, 2), (64, 64, 8, 2))
+QUERY_TILES = ((32, 32, 4, 2), (64, 32, 4, 2))  # queries, keys, warps, stages of a program
+KEY_TILES = ((32, 32, 4, 2), (32, 64, 4, 2))
 
 
 @jit
@@ -181,4 +182,5 @@ def _queries(
     tl.store(DRATE + row + m, drate, mask=m < n)
 
 
-forward, keys, queries = (tuned(kernel, TILES, KEY) for kernel in (_forward, _keys, _queries))
+forward, queries = (tuned(kernel, QUERY_TILES, KEY) for kernel in (_forward, _queries))
+keys = tuned(_keys, KEY_TILES, KEY)
