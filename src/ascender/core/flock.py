@@ -35,8 +35,9 @@ class Flock:
     rotated. `key_norm`: the length that all keys of a head have (QK-norm), so that k̃ = k /
     key_norm. `normalise`: the weights from (scores, V) where they are not the softmax. `scope`:
     where a query attends to its flock only; None: to everything visible. `far_keys`: L_m(i) where
-    it is given. `derived`: lazy attributes that are already known, by name (a KV cache has z and
-    h_unit); a `replace` drops them."""
+    it is given. `nonfinite_keys`: which keys a cache keeps as 0 because they were not finite; None:
+    nobody has looked. `derived`: lazy attributes that are already known, by name (a KV cache has z
+    and h_unit); a `replace` drops them."""
 
     q: Float[Tensor, "B H N d"]
     k: Float[Tensor, "B G M d"]
@@ -59,6 +60,7 @@ class Flock:
     affinity: str = "tied"
     affinity_term: bool = False
     affinity_bias: Float[Tensor, "n"] | None = None
+    nonfinite_keys: Bool[Tensor, "B 1 M"] | None = None
     derived: InitVar[dict[str, Any] | None] = None
     base_scores: ClassVar[Tensor | None] = None  # q·k/√d where a backend has written it out
 
@@ -329,10 +331,14 @@ class Flock:
         0 · NaN is NaN: without this, a hidden token would make every sum over all keys NaN.
         """
         B, H = self.q.shape[:2]
-        bad_q, bad_k = (
-            reduce(or_, (_nonfinite(t, H) for t in tensors if t is not None)).expand(B, H, -1)
-            for tensors in ((getattr(self, n) for n in names) for names in (OF_QUERIES, OF_KEYS))
-        )
+
+        def bad(names: tuple[str, ...]) -> Bool[Tensor, "B H n"]:
+            tensors = (getattr(self, name) for name in names)
+            some = reduce(or_, (_nonfinite(t, H) for t in tensors if t is not None))
+            return some.expand(B, H, -1)
+
+        bad_q = bad(OF_QUERIES)
+        bad_k = bad(OF_KEYS) if self.nonfinite_keys is None else self.nonfinite_keys
         other = self.other
         if isinstance(other, LowRank):
             bad_q = bad_q | _nonfinite(to_4d(other.left), H)
@@ -352,10 +358,21 @@ class Flock:
             return t.masked_fill(bad[..., None], 0)
 
         finite: dict[str, Any] = {name: clean(name, bad_q) for name in OF_QUERIES}
-        finite |= {name: clean(name, bad_k) for name in OF_KEYS}
+        if self.nonfinite_keys is None:
+            finite |= {name: clean(name, bad_k) for name in OF_KEYS}
+        else:  # what the cache knows of its keys stays known
+            finite["derived"] = self._derived_with(finite)
         if self.vis.mask is not None:  # a row that sees nothing is 0 in any case
             bad_q = bad_q & self.vis.sees(torch.ones_like(bad_k))
         return replace(self, **finite, other=other), bad_q | self.vis.sees(bad_k)
+
+    def _derived_with(self, queries: dict[str, Any]) -> dict[str, Any]:
+        """What a cache knows of its keys, beside other queries."""
+        known = {n: t for n, t in vars(self).items() if n not in self.__dataclass_fields__}
+        for pair, name in (("z", "z_q"), ("h_unit", "h_q")):
+            if pair in known:
+                known[pair] = queries[name], known[pair][1]
+        return {n: known[n] for n in ("z", "z_lifted", "h_unit", "key_scale") if n in known}
 
 
 def _nonfinite(t: Float[Tensor, "#B G n w"], heads: int) -> Bool[Tensor, "#B #H n"]:

@@ -104,6 +104,7 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
     r, vis, H = flock.rules, flock.vis, flock.q.shape[1]
     given = not isinstance(flock.neighbours, str) or flock.by_scores
     plain = flock.bare is None and flock.key_norm is None
+    raw = on_gpu and not torch.is_grad_enabled() and not plain  # reads no key that is in no list
     z_q, z_k = flock.z
     h_q, h_k = flock.h_q.float(), flock.h_k.float()
     geometry = [z_q, z_k, h_q, h_k]
@@ -115,7 +116,7 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
     sizes = r.sizes()
     bias = flock.affinity_by_distance
     tensors = (
-        *qkv[:2], None if plain else flock.key_unit, qkv[2],
+        *qkv[:2], flock.bare if raw else None if plain else flock.key_unit, qkv[2],
         *geometry, None if flock.other is None else rows.other(), torch.stack(numbers, 1), bias,
     )  # fmt: skip
     out = list_attention(
@@ -123,7 +124,7 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
         sizes=sizes if len(sizes) == H else sizes * H, p=vis.p.int(), j=vis.j.int(),
         tied=flock.affinity == "tied", term=flock.affinity_term, standardise=r.standardise,
         local=r.local_scope == "neighbours", causal=vis.causal, cross=vis.cross,
-        **{rule: r.active(rule) for rule in RULES},
+        **{rule: r.active(rule) for rule in RULES}, **({"raw": raw} if on_gpu else {}),
     )  # fmt: skip
     return out.to(flock.v.dtype)
 
