@@ -135,7 +135,8 @@ CHANGES = {
 def test_every_option_compiles(name, change, tmp_path):
     """The interpreter accepts what the compiler does not, such as a name that only a branch has."""
     setting = next(setting for setting in BUDGETS if setting[0] == name)
-    compile_with(setting, tmp_path, **CHANGES[change])
+    narrow = {"D": 7} if "centre" in name and change == "odd widths" else {}
+    compile_with(setting, tmp_path, **{**CHANGES[change], **narrow})
 
 
 def test_every_configuration_is_one_that_was_compiled():
