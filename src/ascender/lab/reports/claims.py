@@ -1,7 +1,7 @@
 """Claims, and what the trials say of each: supported, not supported, not testable at this scale.
 
 A claim (lab.bundle.Claim) names its suite and one of TESTS, both fixed before the runs. A test
-uses only what the suite's tables show.
+uses only what the suite's tables show. `ruled`: the variant that the claim is about.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def _say(key: str, /, **fields: object) -> Pair:
     return STRINGS.pair(f"finding.{key}", **fields)
 
 
-def wins(results: SuiteResults) -> Finding:
+def wins(results: SuiteResults, ruled: str = RULED) -> Finding:
     """More tasks won than not, and none lost."""
-    by = {word: _tasks(results, RULED, word) for word in ("win", "tie", "loss")}
+    by = {word: _tasks(results, ruled, word) for word in ("win", "tie", "loss")}
     counts = {word: len(tasks) for word, tasks in by.items()}
     n = sum(counts.values())
     named = joined(*(
@@ -63,12 +63,12 @@ def wins(results: SuiteResults) -> Finding:
     return _finding(holds, _say("wins", n=n, named=named, **counts), n=n, won=by["win"], **counts)
 
 
-def gain(results: SuiteResults, at_least: float) -> Finding:
+def gain(results: SuiteResults, at_least: float, ruled: str = RULED) -> Finding:
     """Some task won by at least so much, in the points of its score."""
     gains = [
         (c.by_seed.mean, task, c.verdict, c.by_seed)
         for (task, v), c in results.judged.items()
-        if v == RULED and results.of_task(task)[0].higher
+        if v == ruled and results.of_task(task)[0].higher
     ]
     if not gains:
         return _finding(None, _say("no_scores"))
@@ -78,16 +78,16 @@ def gain(results: SuiteResults, at_least: float) -> Finding:
     return _finding(bool(won) and most >= at_least, text, task=task, by_seed=by_seed)
 
 
-def faster(results: SuiteResults) -> Finding:
+def faster(results: SuiteResults, ruled: str = RULED) -> Finding:
     """Every goal is reached in fewer steps, on every seed."""
     parts: list[str] = []
     sure: list[bool] = []
     goals: list[dict[str, Any]] = []
     for task in results.tasks:
         goal, of = results.goal(task), {c.variant: c for c in results.of_task(task)}
-        if goal is None or not {RULED, results.sheet.baseline} <= set(of):
+        if goal is None or not {ruled, results.sheet.baseline} <= set(of):
             continue
-        pair = matched(of[RULED], of[results.sheet.baseline])
+        pair = matched(of[ruled], of[results.sheet.baseline])
         costs = [c.costs(goal, "step") for c in pair] if pair else [[], []]
         pairs = list(zip(*costs, strict=True))
         fewer = [b is None or (a is not None and a < b) for a, b in pairs if (a, b) != (None, None)]
@@ -97,7 +97,7 @@ def faster(results: SuiteResults) -> Finding:
                       "steps": medians})  # fmt: skip
         shown = " / ".join(steps(x) for x in medians)
         parts.append(f"{task} {sum(fewer)} / {len(pairs)} ({shown})")
-    names = {"ruled": RULED, "baseline": results.sheet.baseline}
+    names = {"ruled": ruled, "baseline": results.sheet.baseline}
     why = _say("faster", **names, tasks="; ".join(parts))
     return _finding(all(sure) if sure else None, why, goals=goals)
 
@@ -107,12 +107,12 @@ def steps(middle: float) -> str:
     return "–" if middle == inf else f"{middle:,.0f}"
 
 
-def beats(results: SuiteResults, control: str) -> Finding:
+def beats(results: SuiteResults, control: str, ruled: str = RULED) -> Finding:
     """Where ASCender wins, it wins against a control too (paired by seed, Holm over the tasks)."""
     pairs = {}
-    for task in _tasks(results, RULED, "win"):
+    for task in _tasks(results, ruled, "win"):
         of = {c.variant: c for c in results.of_task(task)}
-        pair = matched(of[RULED], of.get(control))
+        pair = matched(of[ruled], of.get(control))
         if pair and len(pair[0].seeds) > 1:
             a, b = pair
             pairs[task] = paired(a.values, b.values, a.range_), a.higher
