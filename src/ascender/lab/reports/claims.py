@@ -28,6 +28,7 @@ from ascender.report.table import Cell, Table
 from ascender.train import variant
 
 RULED = "ascender"
+FINDERS = ("z", "neighbours", "flock")  # of groups, beside the states of vanilla
 NONE = same("–")
 
 
@@ -177,20 +178,21 @@ def worst_flops(results: SuiteResults, name: str) -> float:
     return max(c.mean(FLOPS) / base.mean(FLOPS) for c, base in pairs if base)
 
 
-def groups(results: SuiteResults) -> Finding:
-    """On some task z or the neighbourhoods of a layer find the true groups better than the states
-    that the same layer of the baseline reads, and attention nowhere worse than the baseline's."""
+def groups(results: SuiteResults, ruled: str = RULED) -> Finding:
+    """On some task z, the neighbourhoods or the flocks of a layer find the true groups better than
+    the states that the same layer of the baseline reads, and attention nowhere worse than the
+    baseline's."""
     rows = grouping(measured(results), results.sheet.baseline, results.sheet.rule).records()
     if not rows or "verdict" not in rows[0]:
         return _finding(None, _say("not_measured"))
     own = [
         tuple(row[c].value for c in ("task", "of", "layer", "verdict"))
         for row in rows
-        if row["variant"].text == RULED
+        if row["variant"].text == ruled
     ]
-    better = [(t, of, n) for t, of, n, word in own if of in ("z", "neighbours") and word == "win"]
+    better = [(t, of, n) for t, of, n, word in own if of in FINDERS and word == "win"]
     worse = {t for t, of, _, word in own if of == "attention" and word == "loss"}
-    words = [r[3] for r in own if r[1] in ("z", "neighbours")]
+    words = [r[3] for r in own if r[1] in FINDERS]
     counts = {word: words.count(word) for word in ("win", "tie", "loss")}
     where = ", ".join(f"{t} {of} {n}" for t, of, n in better) or "–"
     text = _say("groups", where=where, worse=", ".join(worse) or "–", **counts)
@@ -198,11 +200,11 @@ def groups(results: SuiteResults) -> Finding:
     return _finding(holds, text, better=better, n=len(words), **counts)
 
 
-def roles(results: SuiteResults, alpha: float = 0.05) -> Finding:
+def roles(results: SuiteResults, alpha: float = 0.05, ruled: str = RULED) -> Finding:
     """Seeds agree on how heads differ, within the layers: some layer of most tasks, Holm over all
     layers. Row “all” only says that layers differ from each other."""
     agreement = insight_table("agreement", measured(results), results.sheet.baseline)
-    ps = adjusted_agreement([r for r in agreement.records() if r["variant"].text == RULED])
+    ps = adjusted_agreement([r for r in agreement.records() if r["variant"].text == ruled])
     if not ps:
         return _finding(None, _say("too_few"))
     agreed = {task for (task, _, _), p in ps.items() if p < alpha}
