@@ -110,6 +110,45 @@ def sums():
     return found
 
 
+DECODED = {
+    "grouped, rotary": {"kv_heads": 2, "position": "rope", "far": 2, "window": 1, "k": 2},
+    "shared, one length": {"geometry": "shared", "qk_norm": True, "far": 3, "n_global": 1, "k": 2},
+}
+
+
+@group("decode")
+def decode():
+    """A text, then three tokens from the cache, against the definition of all rows in float64. The
+    second sequence has a token that is not finite: rows that see it are NaN, and no other."""
+    import torch
+
+    from ascender import AscenderAttention
+    from ascender.core import neighbours as nb
+    from ascender.kernels import gpu
+    from ascender.nn import one_token
+    from support.laws import gap
+
+    nb.compiled = one_token.compiled = lambda t: False
+    found = {}
+    for name, options in DECODED.items():
+        torch.manual_seed(0)
+        layer = AscenderAttention(16, 4, scope="flock", d_z=3, d_a=4, **options)
+        x = torch.randn(2, 8, 16)
+        want = layer.double()(x.double(), causal=True, backend="dense")
+        layer.float()
+        x[1, 3] = torch.nan
+        gpu.on_gpu = lambda t: True
+        with torch.no_grad():
+            cache = layer.new_cache()
+            got = torch.cat([layer(part, cache=cache) for part in x.split([5, 1, 1, 1], 1)], 1)
+        gpu.on_gpu = lambda t: False
+        spoiled = got[1].isnan().any(-1).tolist() == [False] * 3 + [True] * 5
+        room = cache.buffers["k"].shape[2] > len(cache)
+        found[name] = {"out": gap(got[0], want[0]), "before": gap(got[1, :3], want[1, :3])}
+        found[name] |= {"as expected": float(spoiled and room)}
+    return found
+
+
 TOP_K = {  # shapes (B, heads of x, N, M, width), sizes, bounded, with a bias, visibility
     "causal": ((2, 1, 63, 63, 5), (4,), True, False, {"causal": True}),
     "tail by head": ((1, 3, 21, 111, 16), (4, 1, 3), False, True, {"causal": True}),

@@ -22,14 +22,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from ascender.common.lazy import lazy
+from ascender.core.backends.decode import decode
 from ascender.core.backends.dense import dense
 from ascender.core.backends.index_lists import Lists
 from ascender.core.combine import RowStats, columns, slope
@@ -52,7 +54,7 @@ class Score:
 
     g: Float[Tensor, "B #H N 1"]
     x: Float[Tensor, "B #H N w"]
-    y: Float[Tensor, "B #H M w"]
+    y: Float[Tensor, "B G M w"]
     key_scale: float | Tensor | None = None
 
 
@@ -269,7 +271,7 @@ def _separate(
     if which is None and bool(few.any()):
         which = few.any(0).any(0).nonzero()[:, 0]
     if which is not None:
-        again = _rows_again(flock, few.squeeze(-1), which)
+        again = _rows_again(flock, few.squeeze(-1), which, stats)
         moved = torch.where(few, again[..., :-1], moved)
         if left_phi is not None:
             left_phi = torch.where(few, again[..., -1:], left_phi)
@@ -283,7 +285,7 @@ def _smallest(left: Float[Tensor, "B H N 1"]) -> Int[Tensor, "R"]:
 
 
 def _rows_again(
-    flock: Flock, few: Bool[Tensor, "B H N"], which: Int[Tensor, "R"]
+    flock: Flock, few: Bool[Tensor, "B H N"], which: Int[Tensor, "R"], stats: bool
 ) -> Float[Tensor, "B H N e1"]:
     """Rows that lost nearly all their mass, where out + Σ p v cancels: by the definition, a few
     at a time, so that no N×M matrix is in memory."""
@@ -291,20 +293,23 @@ def _rows_again(
     for rows in which.split(ROWS):
         part = flock.rows(rows)
         again = (
-            checkpoint(_by_definition, part, use_reentrant=False, preserve_rng_state=False)
+            checkpoint(_by_definition, part, stats, use_reentrant=False, preserve_rng_state=False)
             if torch.is_grad_enabled()
-            else _by_definition(part)
+            else _by_definition(part, stats)
         )
         out = out.index_copy(-2, rows, again)
     return out
 
 
-def _by_definition(flock: Flock) -> Float[Tensor, "B H R e1"]:
-    """out_i, and as a last column Σ_j A_ij φ_ij."""
-    out, _, stats = dense(flock, stats=True)
-    assert stats is not None
-    assert stats.sep is not None
-    return torch.cat([out.to(flock.accum_dtype), stats.sep], -1)
+def _by_definition(flock: Flock, stats: bool) -> Float[Tensor, "B H R e1"]:
+    """out_i, and as a last column Σ_j A_ij φ_ij (0 without `stats`). Grouped keys stay grouped."""
+    if not stats and flock.k.shape[1] < flock.q.shape[1]:
+        fresh = replace(flock)  # what it keeps would be missing where backward computes it again
+        return F.pad(decode(fresh).to(flock.accum_dtype), (0, 1))
+    out, _, row_stats = dense(flock.repeat_kv(), stats=True)
+    assert row_stats is not None
+    assert row_stats.sep is not None
+    return torch.cat([out.to(flock.accum_dtype), row_stats.sep], -1)
 
 
 def _row_stats(
