@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from ascender.core.rules import RULES
+from ascender.hf.retrofit.install import retrofit
 from ascender.insight import capture
 from ascender.insight.play import play
 from ascender.insight.play.strings import STRINGS
@@ -402,9 +404,22 @@ def test_a_phone_has_room_for_it(browser, file, lang):
     seen.context.close()
 
 
-@pytest.mark.parametrize("kind", ["visible", "flock"])
+def own_model(kind):
+    """Ours, in visible and in flock scope, or GPT-2 with the rules added and trained a little."""
+    if kind != "retrofitted":
+        return model() if kind == "visible" else flock_model()
+    torch.manual_seed(3)
+    made = retrofit(GPT2LMHeadModel(GPT2Config(n_layer=3, n_embd=32, n_head=2, vocab_size=259)))
+    with torch.no_grad():
+        for name, weight in made.named_parameters():
+            if "omega" in name:
+                weight.fill_(0.8)
+    return made.eval()
+
+
+@pytest.mark.parametrize("kind", ["visible", "flock", "retrofitted"])
 def test_a_model_of_ones_own_is_shown_as_it_is(browser, tmp_path, kind):
-    made, words = (model() if kind == "visible" else flock_model()), tokenizer()
+    made, words = own_model(kind), tokenizer()
     play(made, words, TEXT, tmp_path / "own.html")
     seen = PlayTab(browser, tmp_path / "own.html")
     tab = seen.tab
@@ -420,6 +435,7 @@ def test_a_model_of_ones_own_is_shown_as_it_is(browser, tmp_path, kind):
             assert np.abs(np.array(got[name]) - true).max() < 1e-4, (l, h, name)
         true = (parts.weights[0, h] @ layers[l].v[0, h]).double().flatten().numpy()
         assert np.abs(np.array(got["out"]) - true).max() < 1e-4
+        assert parts.align[0, h].abs().max() > 1e-3
         near = layers[l].geometry.near.expand(1, 2, -1, -1)[0, h]
         assert torch.equal(torch.tensor(got["near"]).bool().view_as(near), near)
     tab.click("#step")
@@ -428,5 +444,18 @@ def test_a_model_of_ones_own_is_shown_as_it_is(browser, tmp_path, kind):
         seen.frame()
     assert tab.evaluate("() => [S.scene, window.hacked ?? null]") == ["model", None]
     assert BAD in tab.evaluate("() => scene.tokens")
+    assert seen.troubles == []
+    seen.context.close()
+
+
+def test_a_causal_model_starts_with_the_token_that_sees_most(browser, tmp_path):
+    play(model(), tokenizer(), "two flocks", tmp_path / "own.html")
+    seen = PlayTab(browser, tmp_path / "own.html")
+    assert seen.tab.evaluate("() => [S.i, S.j, address()]") == [9, 0, ""]
+    seen.tab.evaluate("() => { location.hash = 'i=0&j=3' }")
+    seen.tab.wait_for_function("() => S.i === 0 && S.j === 3")
+    seen.tab.select_option("#choose-scene", "birds")
+    seen.frame()
+    assert seen.tab.evaluate("() => [S.i, S.j]") == [0, 1]
     assert seen.troubles == []
     seen.context.close()

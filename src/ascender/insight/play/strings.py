@@ -129,8 +129,8 @@ WHY: dict[str, Pair] = {
         "쿼리보다 뒤에 있는 키라서 보이지 않습니다.",
     ),
     "dropped_pair": (
-        "Flock scope drops this key: it gets no attention. See below what it had.",
-        "무리 범위에서 빠진 키라 어텐션을 받지 않습니다. 빠지기 전의 값은 아래에 있습니다.",
+        "Flock scope drops this key: it gets no attention. With everything visible it had:",
+        "무리 범위에서 빠진 키라 어텐션을 받지 않습니다. 보이는 키 전부를 볼 때의 값:",
     ),
     "weight_plain": ("without the rules", "규칙이 없을 때"),
     "scope_keys": (

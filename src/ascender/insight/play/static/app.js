@@ -121,7 +121,7 @@ function numbers() {
   if (!table) return;
   const N = found.N, i = S.i, e = i * N, p = found.weights.subarray(e, e + N), q = withoutThem().weights.subarray(e, e + N);
   const entropy = -p.reduce((s, x) => s + (x > 0 ? x * Math.log(x) : 0), 0), moved = p.reduce((s, x, j) => s + Math.abs(x - q[j]) / 2, 0), { dz, e: w } = scene.call;
-  const away = Math.hypot(...Array.from({ length: dz }, (_, a) => scene.call.z[i * dz + a] - found.c[i * dz + a])), out = Array.from(found.out.subarray(i * w, i * w + 2), (x) => x.toFixed(3)).join(", ");
+  const away = Math.hypot(...Array.from({ length: dz }, (_, a) => scene.call.z[i * dz + a] - found.c[i * dz + a])), out = Array.from(found.out.subarray(i * w, i * w + 2), (x) => x.toFixed(2)).join(", ");
   const rows = [
     ["token", nameOf(i)], ["near_n", found.count[i]], ["gate_align", found.gates.align[i].toFixed(3)], ["gate_sep", found.gates.sep[i].toFixed(3)], ["gate_coh", found.gates.coh[i].toFixed(3)],
     ["density", found.rho[i].toFixed(3)], ["away", away.toFixed(3)], ["effective", Math.exp(entropy).toFixed(1)], ["moved", percent(moved)], ["output", w > 2 ? `${out}, …` : out],

@@ -13,11 +13,11 @@ const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)}%`;
 const nameOf = (i) => (label(scene.tokens[i]) === String(i) ? String(i) : `${i} ${label(scene.tokens[i])}`);
 const big = (n) => (n >= 1e6 ? `${(n / 1e6).toFixed(2)} M` : n >= 1e3 ? `${(n / 1e3).toFixed(1)} k` : String(Math.round(n)));
 
-// The terms of a cell to the right and left of 0; returns where the sum ends.
-function stacked(pen, terms, e, x0, y, tall, unit) {
+// The terms of a cell of what was found, to the right and left of 0; returns where the sum ends.
+function stacked(pen, f, terms, e, x0, y, tall, unit) {
   let up = 0, down = 0;
   for (const name of terms) {
-    const v = found.terms[name][e];
+    const v = f.terms[name][e];
     if (!v) continue;
     const from = v > 0 ? up : down + v;
     pen.rect(x0 + from * unit, y, Math.abs(v) * unit, tall, { fill: RULE[name] });
@@ -27,11 +27,11 @@ function stacked(pen, terms, e, x0, y, tall, unit) {
 }
 
 // How far terms reach from 0 over these cells: [left, right].
-function reach(terms, cells) {
+function reach(f, terms, cells) {
   let left = 0, right = 1e-9;
   for (const e of cells) {
     let up = 0, down = 0;
-    for (const name of terms) { const v = found.terms[name][e]; if (v > 0) up += v; else down += v; }
+    for (const name of terms) { const v = f.terms[name][e]; if (v > 0) up += v; else down += v; }
     right = Math.max(right, up);
     left = Math.min(left, down);
   }

@@ -58,7 +58,7 @@ const FlockPanel = {
   // A disc of the weight that the chosen token gives, under the token itself.
   token(pen, at, i, me) {
     const N = found.N, e = me * N + i, x = at.x(i), y = at.y(i), left = !found.V[e], g = scene.groups?.[i];
-    if (!left) pen.circle(x, y, 3 + 30 * Math.sqrt(found.weights[e]), { fill: ink.accent, alpha: 0.3 });
+    if (!left) pen.circle(x, y, (scene.faces ? 13 : 3) + 30 * Math.sqrt(found.weights[e]), { fill: ink.accent, alpha: 0.3 });
     const r = N > 150 ? 2.4 : 3.8, fill = g === undefined || g === null ? (i === me ? ink.accent : ink.text) : groupColour(g);
     if (scene.faces) {
       const side = i === me ? 32 : 24;

@@ -5,7 +5,7 @@ const SLIDERS = [ // rule, least, most, step, symbol, term
   ["tau_sep", 0.1, 5, 0.05, "τ", "sep"], ["tau_coh", 0.1, 5, 0.05, "τ", "coh"], ["k", 1, 64, 1, "k", null], ["delta", -1, 1, 0.02, "δ", "sep"], ["kappa", 0.5, 64, 0.5, "κ", "sep"],
 ];
 const SCOPE_SLIDERS = [["far", 0, 64, 1, "m", null], ["window", 0, 16, 1, "w", null]];
-const START = { panel: "flock", scene: D.own ? "model" : "birds", n: 64, seed: 1, i: 0, j: 1, causal: 0, links: "one", layer: 0, head: 0, models: 0, episode: 1 };
+const START = { panel: "flock", scene: D.own ? "model" : "birds", n: 64, seed: 1, i: null, j: null, causal: 0, links: "one", layer: 0, head: 0, models: 0, episode: 1 };
 const CHOICES = { panel: Object.keys(PANELS), scene: ["birds", "kinds", "words", "digits", "csv", "model"], links: ["one", "every", "none"], n: [16, 32, 64, 128, 256] };
 const S = { ...START, given: {}, playing: false, lang: D.lang };
 let scene = null, found = null, plain = null, own = null; // own: the scene of a CSV
@@ -57,10 +57,18 @@ function setScene(id = S.scene, keep = false) {
   if (id === "csv") backToStart(scene);
   if (S.causal && !scene.call.causal) scene.call.causal = true;
   changed(scene.call, "V");
-  S.i = Math.min(S.i, scene.call.N - 1);
-  S.j = Math.min(S.j, scene.call.N - 1);
+  if (!same && !keep) S.i = S.j = null;
+  const first = firstPair();
+  S.i = Math.min(S.i ?? first.i, scene.call.N - 1);
+  S.j = Math.min(S.j ?? first.j, scene.call.N - 1);
   FlockPanel.fit = null;
   compute();
+}
+
+// The pair that a scene starts with: a causal one with the token that sees most.
+function firstPair() {
+  const N = scene.call.N, late = scene.call.causal && scene.id === "model";
+  return late ? { i: N - 1, j: 0 } : { i: 0, j: Math.min(1, N - 1) };
 }
 
 function compute() {
@@ -88,7 +96,8 @@ function setCausal(on) {
 // The address holds what is not as it starts.
 function address() {
   const parts = new URLSearchParams();
-  for (const name of Object.keys(START)) if (S[name] !== START[name] && S.scene !== "csv") parts.set(name, S[name]);
+  const start = { ...START, ...firstPair() };
+  for (const name of Object.keys(START)) if (S[name] !== start[name] && S.scene !== "csv") parts.set(name, S[name]);
   if (S.scene === "csv" && S.panel !== START.panel) parts.set("panel", S.panel);
   for (const [name, value] of Object.entries(S.given)) parts.set(name, value);
   if (S.lang !== D.lang) parts.set("lang", S.lang);
@@ -110,7 +119,7 @@ function readAddress() {
   Object.assign(S, START, { given: {}, lang: D.lang });
   for (const [name, text] of parts) {
     if (name in START) {
-      const value = typeof START[name] === "number" ? Number(text) : text;
+      const value = typeof START[name] === "string" ? text : Number(text);
       if (CHOICES[name] ? CHOICES[name].includes(value) : Number.isInteger(value) && value >= 0) S[name] = value;
     } else if (name === "scope" && ["visible", "flock"].includes(text)) S.given.scope = text;
     else {

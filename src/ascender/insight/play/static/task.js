@@ -44,13 +44,13 @@ const TaskPanel = {
       pen.text(query ? "?" : id === 0 ? W.no_name : String(id), x + side / 2, top + 14, { size: id === 0 ? 11 : 15, weight: id === 0 ? 400 : 700, align: "center", fill: query ? ink.accent : id === 0 ? ink.soft : ink.text });
       pen.image(() => shaded(e.pictures[i], SIDE, SIDE), x, top + 20, side, side);
       pen.rect(x, top + 20, side, side, { stroke: query ? ink.accent : ink.line, lw: query ? 3 : 1 });
-      VARIANTS.forEach((name, v) => shareBar(pen, x, top + side + 26 + 9 * v, side, 6, this.said[name].seen[i], D.variants[name] === "#000000" ? ink.text : D.variants[name]));
+      VARIANTS.forEach((name, v) => shareBar(pen, x, top + side + 26 + 9 * v, side, 6, this.said[name].seen[i], this.colour(name)));
       hits.push({ x, y: top + 20, w: side, h: side, token: i });
     });
     y += Math.ceil(N / cols) * each;
     return y + flow(pen, [{ text: W.task_looks, fill: ink.soft }, ...VARIANTS.map((name) => ({ text: W[name], dot: this.colour(name) }))], 0, y + 8, room, 11.5);
   },
-  colour: (name) => (name === "vanilla" ? ink.text : D.variants[name]),
+  colour: (name) => (name === "vanilla" ? ink.text : tone(D.variants[name])),
   answers(pen, y, room) {
     const { e } = this.said, ways = Digits.record.options.ways, cols = room < 560 ? 1 : 2, wide = (room - 24 * (cols - 1)) / cols;
     VARIANTS.forEach((name, v) => {

@@ -8,29 +8,31 @@ const WhyPanel = {
     y = this.scope(pen, y + 26, room);
     return { height: y + 8, hits };
   },
+  // Of a key that flock scope drops: the terms that it has where everything is visible.
   pair(pen, y, room) {
-    const N = found.N, e = S.i * N + S.j, terms = shownTerms();
+    const N = found.N, e = S.i * N + S.j, terms = shownTerms(), inside = found.V[e];
     if (!found.all[e]) { pen.text(W.hidden, 0, y, { size: 13, fill: ink.soft }); return y + 10; }
-    if (!found.V[e]) { for (const line of wrapped(W.dropped_pair, room, 13)) { pen.text(line, 0, y, { size: 13, fill: ink.soft }); y += 18; } return y - 8; }
-    const [left, right] = reach(terms, [e]), unit = (room - 2) / (right - left), x0 = 1 - left * unit, end = stacked(pen, terms, e, x0, y, 30, unit);
+    const f = inside ? found : attend(scene.call, { ...found.rules, scope: "visible" });
+    if (!inside) { for (const line of wrapped(W.dropped_pair, room, 13)) { pen.text(line, 0, y, { size: 13 }); y += 18; } }
+    const [left, right] = reach(f, terms, [e]), unit = (room - 2) / (right - left), x0 = 1 - left * unit, end = stacked(pen, f, terms, e, x0, y, 30, unit);
     pen.line([[x0, y - 4], [x0, y + 34]], { stroke: ink.text, lw: 1 });
     pen.line([[end, y - 4], [end, y + 34]], { stroke: ink.text, lw: 3 });
-    const signed = (v) => (v < 0 ? "−" : "+") + Math.abs(v).toFixed(3), items = terms.map((t) => ({ text: `${W[t]} ${signed(found.terms[t][e])}`, dot: RULE[t] }));
-    const tau = found.rules.tau_score, sum = tau === 1 ? "" : ` (÷ τ = ${tau.toFixed(3)})`;
-    items.push({ text: `${W.total} ${signed(found.total[e])}${sum}`, weight: 700 }, { text: `${W.weight} ${percent(found.weights[e], 2)}`, weight: 700 });
-    items.push({ text: `${W.weight_plain} ${percent(withoutThem().weights[e], 2)}`, fill: ink.soft });
+    const signed = (v) => (v < 0 ? "−" : "+") + Math.abs(v).toFixed(3), items = terms.map((t) => ({ text: `${W[t]} ${signed(f.terms[t][e])}`, dot: RULE[t] }));
+    const tau = f.rules.tau_score, by = tau === 1 ? "" : ` (÷ τ = ${tau.toFixed(3)})`;
+    items.push({ text: `${W.total} ${signed(f.total[e])}${by}`, weight: 700 }, { text: `${W.weight} ${percent(f.weights[e], 2)}`, weight: 700 });
+    if (inside) items.push({ text: `${W.weight_plain} ${percent(withoutThem().weights[e], 2)}`, fill: ink.soft });
     return y + 54 + flow(pen, items, 0, y + 56, room, 13);
   },
   row(pen, y, room, hits) {
     const N = found.N, keys = strongest(10), terms = shownTerms();
     if (found.V[S.i * N + S.j] && !keys.includes(S.j)) keys.push(S.j);
     y = title(pen, say("why_row", { i: nameOf(S.i) }), y + 12, room, 13) + 12;
-    const wide = Math.min(110, room * 0.26), end = 56, [left, right] = reach(terms, keys.map((j) => S.i * N + j)), unit = (room - wide - end - 8) / (right - left);
+    const wide = Math.min(110, room * 0.26), end = 56, [left, right] = reach(found, terms, keys.map((j) => S.i * N + j)), unit = (room - wide - end - 8) / (right - left);
     for (const j of keys) {
       const e = S.i * N + j, x0 = wide - left * unit;
       if (j === S.j) pen.rect(0, y - 2, room, 22, { fill: ink.accent, alpha: 0.14 });
       pen.text(fit(nameOf(j), wide - 8, 12), 0, y + 13, { size: 12, weight: j === S.j ? 700 : 400 });
-      const x = stacked(pen, terms, e, x0, y + 2, 14, unit);
+      const x = stacked(pen, found, terms, e, x0, y + 2, 14, unit);
       pen.line([[x, y], [x, y + 18]], { stroke: ink.text, lw: 2 });
       pen.text(percent(found.weights[e]), room, y + 13, { size: 12, align: "right" });
       hits.push({ x: 0, y: y - 2, w: room, h: 22, j });
