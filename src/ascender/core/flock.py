@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -60,6 +60,7 @@ class Flock:
     affinity_term: bool = False
     affinity_bias: Float[Tensor, "n"] | None = None
     derived: InitVar[dict[str, Any] | None] = None
+    base_scores: ClassVar[Tensor | None] = None  # q·k/√d where a backend has written it out
 
     def __post_init__(self, derived: dict[str, Any] | None) -> None:
         if derived:
@@ -145,6 +146,8 @@ class Flock:
 
     def top_k(self, vis: Visibility, sizes: tuple[int, ...]) -> Int[Tensor, "B #H N K"]:
         """The members of P(i) of a visibility that rank highest."""
+        if self.by_scores and self.base_scores is not None:
+            return nb.top_k_of(self.base_scores, vis, sizes)
         return nb.top_k(*self.ranked_by, vis, sizes, self.by_cosine, self.rank_bias)
 
     @lazy
@@ -160,7 +163,13 @@ class Flock:
         """The same call in visible scope, with F(i) as its mask: the definition of flock scope."""
         if self.scope is None:
             return self
-        return replace(self, scope=None, vis=replace(self.vis, mask=self.scope.mask(self.far)))
+        vis = replace(self.vis, mask=self.scope.mask(self.far))
+        derived = {} if self.base_scores is None else {"base_scores": self.base_scores}
+        return replace(self, scope=None, vis=vis, derived=derived)
+
+    def with_base_scores(self, base: Float[Tensor, "B H N M"]) -> Flock:
+        """A copy whose neighbours by "scores" are ranked by a matrix that is written out anyway."""
+        return replace(self, derived={"base_scores": base.detach()})
 
     @property
     def by_cosine(self) -> bool:
@@ -182,9 +191,14 @@ class Flock:
         return q / q.shape[-1] ** 0.5, repeat_kv(k, q.shape[1])
 
     @property
+    def by_scores(self) -> bool:
+        """Whether neighbours are ranked by the base score."""
+        return isinstance(self.neighbours, str) and self.neighbours == "scores"
+
+    @property
     def rank_bias(self) -> Float[Tensor, "r"] | None:
         """What is added to the score that ranks, by distance."""
-        bias = None if self.neighbours == "scores" else self.affinity_by_distance
+        bias = None if self.by_scores else self.affinity_by_distance
         return None if bias is None else bias.detach()
 
     @lazy

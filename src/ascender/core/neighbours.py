@@ -1,7 +1,8 @@
 """N_k(i), the neighbours of i: k members of P(i).
 
     "semantic"   the largest a_ij = cos(h_i, h_j)
-    "scores"     the largest base score q_i·k_j/√d (reuse: no extra geometry)
+    "scores"     the largest base score q_i·k_j/√d: no extra geometry, and no extra product where
+                 a backend has written the scores out (top_k_of)
     a list       given indices (grid, graph, another layer's), −1 = none
 
 An index list is (B, h, N, K) with h = 1 where the heads share it. Entries outside P(i) are −1.
@@ -81,6 +82,16 @@ def top_k(
         parts.append(pick(scores, rows, sizes, bounded))
     K = max(p.shape[-1] for p in parts)
     return torch.cat([F.pad(p, (0, K - p.shape[-1]), value=-1) for p in parts], -2)
+
+
+@torch.no_grad()
+def top_k_of(
+    scores: Float[Tensor, "B H N M"], vis: Visibility, sizes: tuple[int, ...]
+) -> Int[Tensor, "B H N K"]:
+    """top_k by scores that are written out already."""
+    if max(sizes) == 0:
+        return torch.full((scores.shape[0], 1, vis.N, 0), -1, device=scores.device)
+    return pick(scores.clone(), vis, sizes)
 
 
 def pick(

@@ -60,8 +60,7 @@ def _over_lists(flock: Flock) -> Float[Tensor, "B H N e"]:
     rows = _ListedRows(flock)
     if _serves(flock, rows.index.shape[-1]):
         return _compiled(flock, rows)
-    r, d = flock.rules, flock.q.shape[-1]
-    total = rows.dot(flock.q.to(rows.dtype) / d**0.5, flock.k.to(rows.dtype))
+    r, total = flock.rules, rows.base
     if r.active("align"):
         total = total + rows.alignment()
     if r.active("sep"):
@@ -104,7 +103,7 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
         from ascender.kernels.list_operators import list_attention
     qkv = [t if on_gpu else t.float() for t in (flock.q, flock.k, flock.v)]
     r, vis, H = flock.rules, flock.vis, flock.q.shape[1]
-    given = not isinstance(flock.neighbours, str) or flock.neighbours == "scores"
+    given = not isinstance(flock.neighbours, str) or flock.by_scores
     plain = flock.bare is None and flock.key_norm is None
     z_q, z_k = flock.z
     h_q, h_k = flock.h_q.float(), flock.h_k.float()
@@ -226,6 +225,12 @@ class _ListedRows:
         return self.lists.bag(p.expand(self.lists.shape), y)
 
     @lazy
+    def base(self) -> Float[Tensor, "B H N L"]:
+        """q_i·k_j/√d."""
+        q, k = self.flock.q.to(self.dtype), self.flock.k.to(self.dtype)
+        return self.dot(q / q.shape[-1] ** 0.5, k)
+
+    @lazy
     def affinity(self) -> Float[Tensor, "B H N L"]:
         """g_ij."""
         g = self.dot(*self.flock.affinity_factors)
@@ -252,8 +257,8 @@ class _ListedRows:
             given = nb.given(flock.neighbours, self.vis)
             hit = self.index[..., :, None] == given[..., None, :]
             return (hit & (given >= 0)[..., None, :]).any(-1)
-        if flock.neighbours == "scores":
-            rank = self.dot(*flock.ranked_by)
+        if flock.by_scores:
+            rank = self.base
         else:
             rank = self.cosine if flock.affinity == "tied" else self.affinity
         rank = rank.detach().clone()

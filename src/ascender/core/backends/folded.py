@@ -203,7 +203,7 @@ class Folded(Backend):
         together = torch.is_grad_enabled() or stats
         if together or H == 1 or B * H * N * d < long:
             return fold(flock, FullLayout(flock.vis, flock.accum_dtype), stats)
-        shared_h = flock.h_k.shape[1] == 1 and flock.neighbours != "scores"
+        shared_h = flock.h_k.shape[1] == 1 and not flock.by_scores
         members = flock.members if shared_h and flock.rules.needs_neighbours else None
         passes, derived = None, dict[str, Any]()
         if flock.z_k.shape[1] == 1 and (flock.vis.mask is None or flock.vis.mask.shape[1] == 1):
