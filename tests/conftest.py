@@ -33,6 +33,22 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("device", devices)
 
 
+def pytest_collection_modifyitems(config, items):
+    """Backends that a device does not have are no tests there."""
+    from support.cases import runs_on
+
+    kept, left = [], []
+    for item in items:
+        given = getattr(item, "callspec", None)
+        names = ("device", "backend", "dtype")
+        asked = [given.params.get(name) for name in names] if given else [None]
+        taken = any(value is None for value in asked) or runs_on(*asked)
+        (kept if taken else left).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
+
+
 @pytest.fixture
 def unchecked(monkeypatch):
     """As a user has it: without the shape checker, whose own errors would come first."""

@@ -178,6 +178,48 @@ def test_the_fold_equals_the_definition(causal, as_on_cuda):
     assert len(as_on_cuda) >= 2
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("groups", [1, G])
+@pytest.mark.parametrize(
+    "kind", ["plain", "rotary", "one length", "alibi", "mask by head", "by head"]
+)
+def test_grouped_keys_stay_grouped(kind, groups, causal, as_on_cuda, monkeypatch):
+    """The fold over keys that heads share equals the definition, and no pass has more heads of keys
+    and values than there are, unless something else of the keys differs by head."""
+    inputs, options = call(causal=causal)
+    q, k, v, z, h = inputs
+    k, v = k[:, :groups], v[:, :groups]
+    if kind == "rotary":
+        options["bare"] = torch.randn_like(k)
+    if kind == "one length":
+        k = F.normalize(k, dim=-1)
+        options["key_norm"] = 1.0
+    if kind == "alibi":
+        options["other"] = LowRank(torch.randn(H, 70, 1), torch.randn(70, 1))
+    if kind == "mask by head":
+        options["mask"] = torch.rand(B, H, 1, 70) > 0.2
+    if kind == "by head":
+        z = torch.randn(B, H, 70, 4)
+    heads = []
+    run = flash_cuda.attend
+
+    def counted(Q, K, V, *more):
+        heads.append((K.shape[1], V.shape[1]))
+        return run(Q, K, V, *more)
+
+    monkeypatch.setattr(flash_cuda, "attend", counted)
+    found = []
+    for backend in ("folded", "dense"):
+        leaves = [t.clone().requires_grad_() for t in (q, k, v, z, h)]
+        out = asc_attention(*leaves, backend=backend, **options)
+        found.append([out, *torch.autograd.grad(out.square().sum(), leaves)])
+    for a, b in zip(*found, strict=True):
+        assert torch.allclose(a, b, atol=1e-4 * b.abs().max().item())
+    of_keys, of_values = heads[-1]
+    assert of_values == (H if kind == "mask by head" else groups)
+    assert of_keys == (H if "by head" in kind else groups)
+
+
 @pytest.mark.parametrize("kind", ["alibi", "window", "flock", "flock in float64"])
 @pytest.mark.parametrize("room", [1, 1 << 25])  # blocks of a window at once: one, or all
 def test_other_paths_equal_the_definition(kind, room, as_on_cuda, monkeypatch):

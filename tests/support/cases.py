@@ -59,23 +59,38 @@ BY_QUERY = ("q", "z_q", "h_q", "left")
 BY_KEY = ("k", "v", "z", "h", "bare", "right", "bias")  # and "matrix" by neither
 
 
-def serving(kind: str, options: str = "plain", dtype: torch.dtype = torch.float64) -> list[str]:
+def serving(
+    kind: str, options: str = "plain", dtype: torch.dtype = torch.float64, device: str = "cpu"
+) -> list[str]:
     """The backends besides dense that serve a kind: written out, so that a refusal by mistake
     is not a test that vanishes."""
     short = ["decode", "compact", *(["native"] if dtype in NATIVE else [])]
+    long = ["windowed"] if "window" in KINDS[kind] else ["folded", "fused"]
     if "looks" in KINDS[kind] or "matrix" in options:
-        return short
-    return ["windowed" if "window" in KINDS[kind] else "folded", *short]
+        long = []
+    return [name for name in (*long, *short) if runs_on(device, name, dtype)]
+
+
+def runs_on(device: str, backend: str, dtype: torch.dtype) -> bool:
+    """Whether a backend takes a type on a device at all."""
+    if device == "cpu":
+        return backend != "fused"
+    if backend in ("folded", "fused"):
+        return dtype != torch.float64
+    return backend != "native"
 
 
 def each(*words, without=(), only=tuple(KINDS)):
-    """kind × backend × dtype, over the kinds that have all the words and none of the others."""
+    """kind × backend × dtype, over the kinds that have all the words and none of the others;
+    conftest.py leaves out what a device does not take."""
     combinations = [
         (kind, backend, dtype)
         for kind, spec in KINDS.items()
         if all(word in spec for word in words) and not any(word in spec for word in without)
         for dtype in DTYPES
-        for backend in ("dense", *serving(kind, dtype=dtype))
+        for backend in dict.fromkeys(
+            ("dense", *serving(kind, dtype=dtype), *serving(kind, dtype=dtype, device="cuda"))
+        )
         if kind in only
         and (dtype == torch.float64 or kind in FEW or (backend, dtype) == ("native", torch.float32))
     ]

@@ -27,6 +27,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender.core.affinity import at_distance
+from ascender.core.combine import repeat_kv
 from ascender.core.visibility import Visibility
 from ascender.kernels import gpu
 from ascender.kernels.build import kernels
@@ -41,15 +42,15 @@ TIE, OLD = 1e-6, 4096  # what a step back in time costs in the ranking, and afte
 @torch.no_grad()
 def top_k(
     x: Float[Tensor, "B x N d"],
-    y: Float[Tensor, "B y M d"],
+    y: Float[Tensor, "B G M d"],
     vis: Visibility,
     sizes: tuple[int, ...],
     bounded: bool = False,
     bias: Float[Tensor, "r"] | None = None,
 ) -> Int[Tensor, "B #H N K"]:
     """The sizes[h] members of P(i) with the largest x_i·y_j. h is 1 where the heads share x, y,
-    the size and the mask. `bounded`: no product is above 1 (cosines). `bias`: added by distance
-    (affinity.by_distance)."""
+    the size and the mask; y may have one head for each group of them. `bounded`: no product is
+    above 1 (cosines). `bias`: added by distance (affinity.by_distance)."""
     if max(sizes) == 0:
         return torch.full((x.shape[0], 1, vis.N, 0), -1, device=x.device)
     heads = max(x.shape[1], len(sizes), 1 if vis.mask is None else vis.mask.shape[1])
@@ -59,13 +60,15 @@ def top_k(
             from ascender.kernels.gpu.top_k import top_lists
         else:
             from ascender.kernels.operators import top_lists
+
+            y = y if y.shape[1] == 1 else repeat_kv(y, heads)
         window = -1 if vis.window is None else vis.window
         return top_lists(
             x, y, vis.p.int(), vis.j.int(), vis.mask, sizes if len(sizes) > 1 else sizes * heads,
             bounded, vis.causal, window, vis.n_global, vis.cross,
             -1 if vis.beyond is None else vis.beyond, bias,
         )  # fmt: skip
-    x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
+    x, y = (t.expand(-1, heads, -1, -1) for t in (x, repeat_kv(y, heads)))
     N, M = vis.N, vis.M
     chunk = max(1, GPU_CHUNK // (x.shape[0] * heads * M) if gpu.on_gpu(x) else CHUNK // M)
     parts = []

@@ -178,7 +178,9 @@ class Visibility:
             chunk = max(CHUNK, GPU_CHUNK // (max(each, mask) * self.M))
         return (self.rows(slice(a, a + chunk)) for a in range(0, self.N, chunk))
 
-    def sees(self, keys: Bool[Tensor, "B H M"], chunk: int | None = None) -> Bool[Tensor, "B H N"]:
+    def sees(
+        self, keys: Bool[Tensor, "B #H M"], chunk: int | None = None
+    ) -> Bool[Tensor, "B #H N"]:
         """Whether row i sees any of the marked keys: counted, or in chunks of rows."""
         if self.by_key_only and self.beyond is None and self.p.ndim == self.j.ndim == 1:
             mask = keys[..., None, :] if self.mask is None else keys[..., None, :] & self.mask

@@ -162,13 +162,16 @@ def on_validation(record: Record) -> Record:
 
 def label_tasks(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
     """Records whose task carries what else differs between runs of one variant and seed, such as
-    "distinct (crowd=32)"; and the task that each such name stands for."""
+    "distinct (crowd=32)"; and the task that each such name stands for. Where the task's options
+    tell the runs apart, other settings (a learning rate tuned for each of them) are not named."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for r in records:
         groups.setdefault(tuple(r["run"][name] for name in OF_A_TRIAL), []).append(r)
     differ: dict[str, list[str]] = {}
     for group in groups.values():
-        settings = [_flat(r) for r in group]
+        options = [r["run"].get("options", {}) for r in group]
+        apart = len({json.dumps(o, sort_keys=True) for o in options}) == len(group)
+        settings = [dict(o) for o in options] if apart else [_flat(r) for r in group]
         names = dict.fromkeys(name for s in settings for name in s)
         new = [n for n in names if len({json.dumps(s.get(n)) for s in settings}) > 1]
         known = differ.setdefault(group[0]["run"]["task"], [])

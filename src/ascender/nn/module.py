@@ -197,12 +197,10 @@ class AscenderAttention(Attention, RuleParameters, Source):
             h_q = None if self.affinity == "tied" else call.more["h_q"]
             return call.cache.newest(call.q, h_q=h_q, rules=rules, neighbours=near, **options)
         B, H, N = call.q.shape[:3]
-        k, v = repeat_kv(call.k, H), repeat_kv(call.v, H)
-        bare = None if call.bare is None else repeat_kv(call.bare, H)
         geometry = (call.more[name] for name in ("z_q", "z_k", "h_q", "h_k"))
         return make_flock(
-            call.q, k, v, *geometry, rules=self.rules(), bare=bare, dropout=call.dropout,
-            neighbours=check_neighbours(near, B, H, N), **options,
+            call.q, call.k, call.v, *geometry, rules=self.rules(), bare=call.bare,
+            dropout=call.dropout, neighbours=check_neighbours(near, B, H, N), **options,
         )  # fmt: skip
 
     def _lists(self, call: Call) -> tuple[str | Tensor, Tensor | None]:

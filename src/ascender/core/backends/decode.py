@@ -66,6 +66,7 @@ class Decode(Backend):
 
     name = "decode"
     provides = ("columns", "matrix", "rows")
+    grouped = True
 
     def run(
         self, flock: Flock, stats: bool = False

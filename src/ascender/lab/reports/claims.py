@@ -6,12 +6,12 @@ uses only what the suite's tables show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from statistics import median
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ascender.common.validate import lookup
 from ascender.lab.bundle import Claim
@@ -21,12 +21,13 @@ from ascender.lab.reports.model_insight import grouping, insight_table, measured
 from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_results import SuiteResults
 from ascender.lab.reports.tables import FLOPS, table
-from ascender.lab.stats import holm, paired
+from ascender.lab.stats import Paired, holm, paired
 from ascender.lab.verdict import verdict
 from ascender.report.strings import Pair, joined, listed, same
 from ascender.report.table import Cell, Table
 from ascender.train import variant
 
+K = TypeVar("K", bound=Hashable)
 RULED = "ascender"
 NONE = same("–")
 
@@ -78,6 +79,56 @@ def gain(results: SuiteResults, at_least: float) -> Finding:
     return _finding(bool(won) and most >= at_least, text, task=task, by_seed=by_seed)
 
 
+def gain_over_all(
+    results: SuiteResults, ours: str, controls: Sequence[str], at_least: float
+) -> Finding:
+    """On some task a variant is better than every control by at least so much, and wins against
+    each (paired by seed, Holm over the controls and tasks)."""
+    every = {task: _paired_with(results, task, ours, controls) for task in results.tasks}
+    pairs = {task: of for task, of in every.items() if len(of) == len(controls)}
+    if not pairs:
+        return _finding(None, _say("no_controls", ours=ours, controls=", ".join(controls)))
+    flat = {(task, name): pair for task, of in pairs.items() for name, pair in of.items()}
+    words = _words(results, flat)
+    better = {key: pair.mean if higher else -pair.mean for key, (pair, higher) in flat.items()}
+    held = [
+        all(words[task, name] == "win" and better[task, name] >= at_least for name in controls)
+        for task in pairs
+    ]
+    parts = [
+        joined(same(f"{task}: "), listed([
+            _with_verdict(name, pair.mean, words[task, name]) for name, (pair, _) in of.items()
+        ]))
+        for task, of in pairs.items()
+    ]  # fmt: skip
+    text = _say("over_all", ours=ours, tasks=joined(*parts, joint="; "))
+    return _finding(any(held), text, ours=ours, over={key: pair for key, (pair, _) in flat.items()})
+
+
+def _paired_with(
+    results: SuiteResults, task: str, ours: str, controls: Iterable[str]
+) -> dict[str, tuple[Paired, bool]]:
+    """A variant minus each control by seed, of those with seeds in common; and whether more is
+    better."""
+    of = {c.variant: c for c in results.of_task(task)}
+    pairs = {}
+    for control in controls:
+        pair = matched(of[ours], of.get(control)) if ours in of else None
+        if pair and len(pair[0].seeds) > 1:
+            a, b = pair
+            pairs[control] = paired(a.values, b.values, a.range_), a.higher
+    return pairs
+
+
+def _words(results: SuiteResults, pairs: Mapping[K, tuple[Paired, bool]]) -> dict[K, str]:
+    """win, tie or loss of each, with Holm over all of them."""
+    adjusted = holm([pair.t_p for pair, _ in pairs.values()])
+    return {
+        key: verdict(pair.interval, p, replace(results.sheet.rule, higher=higher))
+        for (key, (pair, higher)), p in zip(pairs.items(), adjusted, strict=True)
+    }
+
+
 def faster(results: SuiteResults) -> Finding:
     """Every goal is reached in fewer steps, on every seed."""
     parts: list[str] = []
@@ -109,20 +160,14 @@ def steps(middle: float) -> str:
 
 def beats(results: SuiteResults, control: str) -> Finding:
     """Where ASCender wins, it wins against a control too (paired by seed, Holm over the tasks)."""
-    pairs = {}
-    for task in _tasks(results, RULED, "win"):
-        of = {c.variant: c for c in results.of_task(task)}
-        pair = matched(of[RULED], of.get(control))
-        if pair and len(pair[0].seeds) > 1:
-            a, b = pair
-            pairs[task] = paired(a.values, b.values, a.range_), a.higher
+    pairs = {
+        task: pair
+        for task in _tasks(results, RULED, "win")
+        for pair in _paired_with(results, task, RULED, [control]).values()
+    }
     if not pairs:
         return _finding(None, _say("no_win", control=control))
-    adjusted = holm([pair.t_p for pair, _ in pairs.values()])
-    words = {
-        task: verdict(pair.interval, p, replace(results.sheet.rule, higher=higher))
-        for (task, (pair, higher)), p in zip(pairs.items(), adjusted, strict=True)
-    }
+    words = _words(results, pairs)
     tasks = listed([_with_verdict(t, pairs[t][0].mean, word) for t, word in words.items()])
     text = _say("beats", control=control, baseline=results.sheet.baseline, tasks=tasks)
     holds = all(word == "win" for word in words.values())
@@ -265,8 +310,8 @@ def _tasks(results: SuiteResults, name: str, word: str) -> list[str]:
 
 
 TESTS: dict[str, Callable[..., Finding]] = {
-    "wins": wins, "gain": gain, "faster": faster, "beats": beats, "cheaper": cheaper,
-    "groups": groups, "roles": roles, "beside": beside, "each": each,
+    "wins": wins, "gain": gain, "gain_over_all": gain_over_all, "faster": faster, "beats": beats,
+    "cheaper": cheaper, "groups": groups, "roles": roles, "beside": beside, "each": each,
 }  # fmt: skip
 
 
