@@ -1,12 +1,13 @@
 # Two commands: `make run` shows what it is, `make test` proves it.
 # `make test-all` also runs what takes long: groups of processes, kill -9, compilers.
-# `make docs` writes the site to out/site, `make notebooks` runs the notebooks again.
+# `make docs` writes the site to out/site, `make notebooks` runs the notebooks again,
+# `make screenshots` takes the pictures of pages again.
 # `make test-gpu-offline` proves of the GPU kernels what can be proven without one.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test test-all test-gpu-offline docs notebooks install clean
+.PHONY: run test test-all test-gpu-offline docs notebooks screenshots install clean
 
 run: $(VENV)/.ready
 	@$(BIN)/ascender demo --out out
@@ -34,6 +35,9 @@ docs: $(VENV)/.docs
 
 notebooks: $(VENV)/.docs
 	@$(BIN)/python tools/notebooks.py
+
+screenshots: install
+	@$(BIN)/python tools/screenshots.py
 
 install: $(VENV)/.installed
 

@@ -9,6 +9,7 @@ What would differ on another machine is not stored: paths, times of execution, v
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,17 @@ def executed(path: Path) -> Any:
     return cleaned(notebook)
 
 
+def joined(outputs: Iterable[Any]) -> list[Any]:
+    """Printed lines that follow each other as one output."""
+    kept: list[Any] = []
+    for output in outputs:
+        if kept and output.output_type == kept[-1].output_type == "stream":
+            kept[-1].text += output.text
+        else:
+            kept.append(output)
+    return kept
+
+
 def cleaned(notebook: Any) -> Any:
     """Without what differs from run to run."""
     notebook.metadata.clear()
@@ -44,7 +56,7 @@ def cleaned(notebook: Any) -> Any:
         cell["id"] = f"cell-{i}"
         cell.metadata.clear()
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+            cell.outputs = joined(o for o in cell.outputs if o.get("name") != "stderr")
             for output in cell.outputs:
                 output.pop("metadata", None)
                 if "data" in output:
