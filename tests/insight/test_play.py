@@ -59,7 +59,7 @@ def test_every_string_is_used_and_every_word_of_the_page_is_a_string():
     for key in STRINGS:
         used = any(f"{a}{key}{b}" in code for a, b in ('""', ".,", "..", ".)", ". ", ".}", ".;"))
         plain = key in ("align", "sep", "coh", "aff", "other", "base", "flock", "task", "why",
-                        "ascender", "vanilla")  # fmt: skip
+                        "ascender", "vanilla", "first", "cut")  # fmt: skip
         assert used or plain or key.startswith(made) or f"W.{key}" in code or f"w.{key}" in code, (
             key
         )
@@ -105,7 +105,7 @@ def test_a_model_of_ones_own_is_inside_and_its_tokens_are_escaped():
     ({"model": True, "layer": 7}, "layer = 7; expected a layer with rules, 0 … 2"),
     ({"model": True, "text": None}, "nothing for .* to read; expected"),
     ({"model": "vanilla"}, "has no self-attention with the rules"),
-    ({"layer": 1}, "without a model; expected one"),
+    ({"layer": 1}, "layer = 1 without a model; expected a model"),
 ])  # fmt: skip
 def test_errors_say_what_is_expected(given, says):
     given = {"text": TEXT, **given} if given.get("model") else given

@@ -236,9 +236,18 @@ def test_a_csv_of_two_columns_is_points_and_of_more_is_projected(seen):
     true = left[:, :2] * scale[:2]
     for a in range(2):
         assert abs(np.corrcoef(z[:, a], true[:, a])[0, 1]) > 0.999
-    assert "100%" in tab.evaluate("() => scene.note")
+    assert "100%" in tab.evaluate("() => scene.note()")
     drop(seen, "x,y,vx,vy\n0,0,1,0\n1,0,0,2\n0,1,-1,0\n")
     assert np.allclose(tab.evaluate("() => [...scene.call.k]"), [1, 0, 0, 1, -1, 0], atol=1e-12)
+
+
+def test_a_file_dropped_on_the_page_is_read(seen):
+    seen.tab.evaluate("""() => {
+        const files = new DataTransfer();
+        files.items.add(new File(["x,y\\n1,2\\n3,4\\n5,7"], "own.csv"));
+        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true }));
+    }""")
+    seen.tab.wait_for_function("() => S.scene === 'csv' && found.N === 3")
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -458,4 +467,12 @@ def test_a_causal_model_starts_with_the_token_that_sees_most(browser, tmp_path):
     seen.frame()
     assert seen.tab.evaluate("() => [S.i, S.j]") == [0, 1]
     assert seen.troubles == []
+    seen.context.close()
+
+
+def test_the_page_says_where_a_text_was_cut(browser, tmp_path):
+    play(model(), tokenizer(), "two flocks", tmp_path / "own.html", first=4)
+    seen = PlayTab(browser, tmp_path / "own.html", at="#lang=ko")
+    assert seen.tab.evaluate("() => scene.note()").endswith("10개 토큰 중 앞의 4개입니다.")
+    assert seen.tab.evaluate("() => found.N") == 4
     seen.context.close()

@@ -19,7 +19,9 @@ app = Typer()
 def play(
     model: Annotated[
         str | None,
-        Argument(show_default=False, help="Also this model: a folder, or a Hub name."),
+        Argument(
+            metavar="MODEL", show_default=False, help="Also this model: a folder, or a Hub name."
+        ),
     ] = None,
     out: Annotated[Path, Option(help="The HTML file.")] = Path("flock.html"),
     text: Annotated[str | None, Option(help="What the model reads.")] = None,

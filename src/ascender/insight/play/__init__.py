@@ -47,11 +47,16 @@ def play(
         most = MOST if first is None else min(first, MOST)
         what = input_of(loaded, text, most, task, example, data_dir)
         own = collect_heads(loaded.name, loaded.model, what, blobs, layer)
-    elif not (text is task is example is adapter is layer is first is None):
-        raise ValueError(
-            "text, task, example, adapter, layer or first without a model; expected one"
-        )
+    else:
+        _check_nothing_to_read(text=text, task=task, example=example, adapter=adapter, layer=layer,
+                               first=first)  # fmt: skip
     result = play_page(blobs, own, lang)
     if out is not None:
         result.save(out)
     return result
+
+
+def _check_nothing_to_read(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} = {value!r} without a model; expected a model too")

@@ -46,7 +46,8 @@ def collect_heads(
             f"most {ROOM / 1e6:.0f}: choose a layer (--layer 0 … {len(layers) - 1})"
         )
     return {
-        "name": name, "tokens": what.tokens, "faces": _faces(what, N, blobs),
+        "name": name, "tokens": what.tokens, "remarks": what.remarks,
+        "faces": _faces(what, N, blobs),
         "layers": [
             {"name": one.name, "heads": [_head(one, h, blobs) for h in range(one.q.shape[1])]}
             for one in chosen

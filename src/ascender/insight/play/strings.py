@@ -8,7 +8,7 @@ from ascender.report.strings import Pair, Strings
 SHARED = (  # with the page of `ascender view`
     "align", "sep", "coh", "aff", "other", "base", "total", "weight", "layer", "head", "theme",
     "help", "close", "save", "play", "pause", "too_old", "no_script", "gate_align", "gate_sep",
-    "gate_coh", "key_theme", "key_help",
+    "gate_coh", "key_theme", "key_help", "first", "cut",
 )  # fmt: skip
 
 PAGE: dict[str, Pair] = {
@@ -191,7 +191,7 @@ TASK: dict[str, Pair] = {
     ),
     "right": ("right", "맞음"),
     "wrong": ("wrong", "틀림"),
-    "task_running": ("Running accuracy over {n} episodes", "에피소드 {n}개의 누적 정확도"),
+    "task_running": ("Running accuracy (episodes: {n})", "에피소드 {n}개의 누적 정확도"),
     "chance": ("chance", "무작위"),
     "draw": ("Draw your own", "직접 그리기"),
     "draw_text": (

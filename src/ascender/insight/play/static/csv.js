@@ -34,10 +34,9 @@ function csvScene(name, text) {
   const size = Math.sqrt(places.reduce((s, p) => s + p * p, 0) / N) || 1, spread = 0.45 * Math.sqrt(N) / size;
   const random = randomFrom(1), angles = rows.map((row) => (headed ? Math.atan2(Number(row[heads[1]]), Number(row[heads[0]])) : 2 * Math.PI * random()));
   const labels = words < 0 ? [] : [...new Set(rows.map((row) => row[words]))], grouped = labels.length > 1 && labels.length <= 8;
-  const notes = [say(main ? "csv_projected" : "csv_points", { name, rows: N, of, n: w, share: (100 * (main?.share ?? 1)).toFixed(0) })];
-  if (!headed) notes.push(W.csv_headings);
+  const note = () => say(main ? "csv_projected" : "csv_points", { name, rows: N, of, n: w, share: (100 * (main?.share ?? 1)).toFixed(0) }) + (headed ? "" : ` ${W.csv_headings}`);
   return planeScene({
-    id: "csv", z: Array.from(places, (p) => p * spread), angles, h: main ? x : null, da: main ? w : 3, note: notes.join(" "),
+    id: "csv", z: Array.from(places, (p) => p * spread), angles, h: main ? x : null, da: main ? w : 3, note,
     tokens: rows.map((row, i) => (words < 0 ? String(i) : row[words])), groups: grouped ? rows.map((row) => labels.indexOf(row[words])) : null, names: grouped ? labels : null,
   });
 }

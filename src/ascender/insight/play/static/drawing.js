@@ -42,6 +42,6 @@ const Drawing = {
     ctx.fillRect(0, 0, 192, 192);
     ctx.fillStyle = "#000";
     for (let e = 0; e < 1024; e++) if (this.ink[e]) ctx.fillRect(6 * (e % 32), 6 * (e >> 5), 6, 6);
-    if (document.activeElement === this.canvas) { ctx.strokeStyle = "#8a2be2"; ctx.lineWidth = 2; ctx.strokeRect(24 * this.at[0] + 1, 24 * this.at[1] + 1, 22, 22); }
+    if (this.canvas.matches(":focus-visible")) { ctx.strokeStyle = "#8a2be2"; ctx.lineWidth = 2; ctx.strokeRect(24 * this.at[0] + 1, 24 * this.at[1] + 1, 22, 22); }
   },
 };

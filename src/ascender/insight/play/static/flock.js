@@ -96,7 +96,7 @@ const FlockPanel = {
     if (scene.plane) items.push({ text: W.key_out, fill: ink.soft });
     let tall = flow(pen, items, 0, y, room, 11.5);
     if (scene.names) tall += flow(pen, scene.names.map((text, g) => ({ text, dot: groupColour(g) })), 0, y + tall + 10, room, 11.5) + 10;
-    const facts = [scene.note, scene.axes && say("in_plane", { share: (100 * scene.share).toFixed(0), turned: (100 * scene.turned).toFixed(0) }), scene.steps && say("after_steps", { n: scene.steps })];
+    const facts = [scene.note?.(), scene.axes && say("in_plane", { share: (100 * scene.share).toFixed(0), turned: (100 * scene.turned).toFixed(0) }), scene.steps && say("after_steps", { n: scene.steps })];
     for (const text of facts.filter(Boolean)) for (const line of wrapped(text, room, 11.5)) { tall += 17; pen.text(line, 0, y + tall, { size: 11.5, fill: ink.soft }); }
     return tall + 22;
   },

@@ -32,12 +32,12 @@ function onSphere(z, N, scale) {
 const SHARP = 2; // of the queries: base = SHARP · cos(heading_i, heading_j) / √2
 
 // Birds of the plane. `angles` are the headings; without h it follows z as the birds fly.
-function planeScene({ id, z, angles, h = null, da = 3, tokens, groups = null, names = null, rules = {}, note = null, values = null }) {
+function planeScene({ id, z, angles, h = null, da = 3, tokens, groups = null, names = null, rules = {}, note = null }) {
   const N = tokens.length, k = new Float64Array(2 * N), scale = Math.max(1, Math.sqrt(z.reduce((s, x) => s + x * x, 0) / N));
   angles.forEach((a, i) => k.set([Math.cos(a), Math.sin(a)], 2 * i));
   const call = { N, d: 2, e: 2, dz: 2, da, z: Float64Array.from(z), k, q: k.map((x) => SHARP * x), v: Float64Array.from(z), hq: h ?? onSphere(z, N, scale), causal: false, affinity: "tied", neighbours: "semantic" };
   call.hk = call.hq;
-  return ready({ id, call, tokens, groups, names, note, extra: values, follows: h ? 0 : scale, tied: true, plane: true, rules: { omega_align: 1, omega_sep: 1, omega_coh: 1, kappa: 4, k: 8, far: 12, ...rules } });
+  return ready({ id, call, tokens, groups, names, note, follows: h ? 0 : scale, tied: true, plane: true, rules: { omega_align: 1, omega_sep: 1, omega_coh: 1, kappa: 4, k: 8, far: 12, ...rules } });
 }
 
 function ready(scene) {

@@ -21,7 +21,7 @@ function modelScene() {
   for (const name of ["q", "k", "bare", "v", "z", "hq", "hk", "farKeys", "distance", "other"]) call[name] = arrayOf(spec[name]);
   call.V = typeof spec.V === "string" ? null : vector(spec.V);
   call.causal = spec.causal || spec.V === "causal";
-  return givenScene("model", call, { tokens: D.own.tokens, rules: spec.rules, faces: modelFaces(), note: `${D.own.name}, ${layer.name}` });
+  return givenScene("model", call, { tokens: D.own.tokens, rules: spec.rules, faces: modelFaces(), note: () => [`${D.own.name}, ${layer.name}.`, ...D.own.remarks.map(([word, values]) => say(word, values))].join(" ") });
 }
 
 function modelFaces() {

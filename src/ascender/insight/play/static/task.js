@@ -110,6 +110,6 @@ const TaskPanel = {
       const verdict = d.low > 0 ? "ahead_ascender" : d.high < 0 ? "ahead_vanilla" : "ahead_none", points = (x) => (100 * x).toFixed(1);
       box.append(make("p", { className: "remark", textContent: say(verdict, { n: d.seed, mean: points(d.mean), low: points(d.low), high: points(d.high) }) }));
     }
-    box.append(make("p", { className: "remark", textContent: say("heldout_how", { n: own("vanilla").n, steps: R.settings.steps.toLocaleString("en"), width: R.settings.hidden, layers: R.settings.layers }) }));
+    box.append(make("p", { className: "remark", textContent: say("heldout_how", { n: own("vanilla").n.toLocaleString("en"), steps: R.settings.steps.toLocaleString("en"), width: R.settings.hidden, layers: R.settings.layers }) }));
   },
 };
