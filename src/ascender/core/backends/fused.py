@@ -54,7 +54,14 @@ class FusedLayout(FullLayout):
             heads = max(heads, mask.shape[1])
         own = z_q is z_k and mask is None and not self.vis.cross
         return centre_pass(
-            z_q, z_k, _by_head(tau, heads, z_q) ** -2, mask, causal=self.vis.causal, own=own
+            z_q,
+            z_k,
+            _by_head(tau, heads, z_q) ** -2,
+            mask,
+            self.vis.cu,
+            causal=self.vis.causal,
+            longest=self.vis.longest,
+            own=own,
         )
 
     def _mask(self, batch: int) -> Tensor | None:
@@ -93,7 +100,7 @@ class FusedLayout(FullLayout):
             parts |= {"bias": bias.float().expand(B, H, -1, -1)}
         return main_pass(Pass(
             q.to(dtype), flock.k, flock.v, _by_head(sigma, H, flock.z[1]), **parts,
-            mask=self._mask(B), causal=self.vis.causal,
+            mask=self._mask(B), causal=self.vis.causal, cu=self.vis.cu, longest=self.vis.longest,
         ))  # fmt: skip
 
 
@@ -163,4 +170,8 @@ class Fused(Backend):
     def run(
         self, flock: Flock, stats: bool = False
     ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
-        return fused(flock, FusedLayout(flock.vis, flock.accum_dtype)), None
+        if flock.vis.cu is None:
+            return fused(flock, FusedLayout(flock.vis, flock.accum_dtype)), None
+        from ascender.core.backends.packed import PackedLayout
+
+        return fused(flock, PackedLayout(flock.vis, flock.accum_dtype)), None
