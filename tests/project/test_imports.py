@@ -33,7 +33,7 @@ HOUSE = (
     "core.backends.index_lists",
     "core.backends.topk_sparse", "core.backends.dense", "core.backends.compact_grads",
     "core.backends.compact", "core.backends.native", "core.backends.decode", "core.backends.fold",
-    "core.backends.folded", "core.backends.fused", "core.backends.packed", "core.backends.windowed",
+    "core.backends.folded", "core.backends.packed", "core.backends.fused", "core.backends.windowed",
     "core.backends.flock", "core.checks",
     "core.choose_backend", "core.index_loss", "core.losses", "core.attention", "core.varlen", "nn",
     "nn.rule_parameters",

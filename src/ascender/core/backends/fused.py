@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ascender.common.lazy import lazy
 from ascender.core.backends.base import Backend
 from ascender.core.backends.flash_cuda import DTYPES
 from ascender.core.backends.fold import (
@@ -31,6 +32,7 @@ from ascender.core.backends.fold import (
 )
 from ascender.core.backends.folded import FullLayout
 from ascender.core.backends.index_lists import Lists
+from ascender.core.backends.packed import Chunks, packed_row_var
 from ascender.core.combine import LowRank, RowStats, columns, repeat_kv, slope
 from ascender.core.flock import Flock
 from ascender.core.rules import Number
@@ -63,6 +65,16 @@ class FusedLayout(FullLayout):
             longest=self.vis.longest,
             own=own,
         )
+
+    @lazy
+    def chunks(self) -> Chunks:
+        return Chunks(self.vis)
+
+    def row_var(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N 1"]:
+        """The population variance over j ∈ V(i) of x_i·y_j, without the row."""
+        if self.vis.cu is None:
+            return super().row_var(x, y)
+        return packed_row_var(self.chunks, x, y, self.vis.causal, self.count)
 
     def _mask(self, batch: int) -> Tensor | None:
         return None if self.keys is None else self.keys.expand(batch, -1, -1)
@@ -170,8 +182,4 @@ class Fused(Backend):
     def run(
         self, flock: Flock, stats: bool = False
     ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
-        if flock.vis.cu is None:
-            return fused(flock, FusedLayout(flock.vis, flock.accum_dtype)), None
-        from ascender.core.backends.packed import PackedLayout
-
-        return fused(flock, PackedLayout(flock.vis, flock.accum_dtype)), None
+        return fused(flock, FusedLayout(flock.vis, flock.accum_dtype)), None

@@ -13,9 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ascender.common.lazy import lazy
 from ascender.core.backends.folded import chunk_sums
-from ascender.core.backends.fused import FusedLayout
 from ascender.core.visibility import Visibility
 
 CHUNK = 64  # tokens: their d×d moments are as many numbers at d = 64
@@ -55,22 +53,18 @@ class Chunks:
         return total.index_select(2, self.sequence)
 
 
-class PackedLayout(FusedLayout):
-    """How the rows of packed sequences meet their keys."""
-
-    @lazy
-    def chunks(self) -> Chunks:
-        return Chunks(self.vis)
-
-    def row_var(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N 1"]:
-        """The population variance over j ∈ V(i) of x_i·y_j; y is measured from the first key of
-        its sequence."""
-        chunks, H = self.chunks, max(x.shape[1], y.shape[1])
-        rows, own = chunks.into(x.expand(-1, H, -1, -1)), chunks.into(y)
-        others = chunks.before if self.vis.causal else chunks.whole
-        first = others(own.sum(-2, keepdim=True))
-        second = others(own.transpose(-1, -2) @ own)
-        sums = chunk_sums(rows, own, first, second, self.vis.causal)
-        total, square = (t.index_select(-1, chunks.slot).unsqueeze(-1) for t in sums)
-        n = self.count.clamp_min(1)
-        return (square / n - (total / n).square()).clamp_min(0)
+def packed_row_var(
+    chunks: Chunks, x: Float[Tensor, "1 h N w"], y: Float[Tensor, "1 G N w"], causal: bool,
+    count: Float[Tensor, "1 1 N 1"],
+) -> Float[Tensor, "1 H N 1"]:  # fmt: skip
+    """The population variance over j ∈ V(i) of x_i·y_j; y is measured from the first key of its
+    sequence."""
+    H = max(x.shape[1], y.shape[1])
+    rows, own = chunks.into(x.expand(-1, H, -1, -1)), chunks.into(y)
+    others = chunks.before if causal else chunks.whole
+    first = others(own.sum(-2, keepdim=True))
+    second = others(own.transpose(-1, -2) @ own)
+    sums = chunk_sums(rows, own, first, second, causal)
+    total, square = (t.index_select(-1, chunks.slot).unsqueeze(-1) for t in sums)
+    n = count.clamp_min(1)
+    return (square / n - (total / n).square()).clamp_min(0)
