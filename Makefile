@@ -25,6 +25,7 @@ test-all: install
 test-gpu-offline: install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[triton]"
 	@$(BIN)/python -m pytest -n auto -m "not slow" tests/gpu tests/core/test_flash_cuda.py $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto -m "cuda and not slow" --stand-in-gpu tests/core/test_losses.py tests/core/test_flock_twins.py $(PYTEST_ARGS)
 
 install: $(VENV)/.installed
 

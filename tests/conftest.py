@@ -22,15 +22,48 @@ hypothesis.settings.load_profile("few")
 
 def pytest_addoption(parser):
     parser.addoption("--cuda", action="store_true", help="collect the tests of CUDA, GPU or not")
+    where = "run them on a stand-in (support/stand_in_gpu.py)"
+    parser.addoption("--stand-in-gpu", action="store_true", help=where)
 
 
 def pytest_generate_tests(metafunc):
     """`device`: the CPU; CUDA too where there is a GPU, so that nothing is skipped without one."""
     if "device" in metafunc.fixturenames:
         devices = ["cpu"]
-        if torch.cuda.is_available() or metafunc.config.getoption("cuda"):
-            devices.append(pytest.param("cuda", marks=pytest.mark.cuda))
+        stand_in = metafunc.config.getoption("stand_in_gpu")
+        if torch.cuda.is_available() or metafunc.config.getoption("cuda") or stand_in:
+            name = "meta" if stand_in else "cuda"
+            devices.append(pytest.param(name, marks=pytest.mark.cuda, id="cuda"))
         metafunc.parametrize("device", devices)
+
+
+def pytest_collection_modifyitems(config, items):
+    """No test of what a backend refuses on CUDA: native runs on the CPU, folded not in float64."""
+
+    def refused(item):
+        called = getattr(item, "callspec", None)
+        given = {} if called is None else called.params
+        return given.get("device", "cpu") != "cpu" and (
+            given.get("backend") == "native"
+            or (given.get("backend"), given.get("dtype")) == ("folded", torch.float64)
+        )
+
+    kept = [item for item in items if not refused(item)]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if refused(item)])
+        items[:] = kept
+
+
+@pytest.fixture(autouse=True)
+def _stand_in_gpu(request, monkeypatch):
+    called = getattr(request.node, "callspec", None)
+    if called is None or called.params.get("device") != "meta":
+        yield
+        return
+    from support.stand_in_gpu import stand_in_gpu
+
+    with stand_in_gpu(monkeypatch):
+        yield
 
 
 @pytest.fixture

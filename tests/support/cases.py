@@ -59,13 +59,18 @@ BY_QUERY = ("q", "z_q", "h_q", "left")
 BY_KEY = ("k", "v", "z", "h", "bare", "right", "bias")  # and "matrix" by neither
 
 
-def serving(kind: str, options: str = "plain", dtype: torch.dtype = torch.float64) -> list[str]:
+def serving(
+    kind: str, options: str = "plain", dtype: torch.dtype = torch.float64, device: str = "cpu"
+) -> list[str]:
     """The backends besides dense that serve a kind: written out, so that a refusal by mistake
     is not a test that vanishes."""
-    short = ["decode", "compact", *(["native"] if dtype in NATIVE else [])]
+    on_cpu = device == "cpu"
+    short = ["decode", "compact", *(["native"] if dtype in NATIVE and on_cpu else [])]
     if "looks" in KINDS[kind] or "matrix" in options:
         return short
-    return ["windowed" if "window" in KINDS[kind] else "folded", *short]
+    if "window" in KINDS[kind]:
+        return ["windowed", *short]
+    return ["folded", *short] if on_cpu or dtype != torch.float64 else short
 
 
 def each(*words, without=(), only=tuple(KINDS)):
@@ -117,6 +122,16 @@ class Case:
             leaves={name: t.to(dtype) for name, t in self.leaves.items()},
             numbers={name: t.to(wide) for name, t in self.numbers.items()},
         )
+
+    def on(self, device: str) -> Case:
+        """The same tensors on a device."""
+
+        def moved(given: dict[str, Any]) -> dict[str, Any]:
+            return {n: t.to(device) if isinstance(t, Tensor) else t for n, t in given.items()}
+
+        fields = ("leaves", "numbers", "masks")
+        near = self.neighbours if isinstance(self.neighbours, str) else self.neighbours.to(device)
+        return replace(self, **{n: moved(getattr(self, n)) for n in fields}, neighbours=near)
 
     def call(self) -> dict[str, Any]:
         """The arguments of asc_attention."""
