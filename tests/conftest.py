@@ -38,19 +38,18 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """No test of what a backend refuses on CUDA: native runs on the CPU, folded not in float64."""
+    """Backends that a device does not have are no tests there."""
+    from support.cases import runs_on
 
-    def refused(item):
-        called = getattr(item, "callspec", None)
-        given = {} if called is None else called.params
-        return given.get("device", "cpu") != "cpu" and (
-            given.get("backend") == "native"
-            or (given.get("backend"), given.get("dtype")) == ("folded", torch.float64)
-        )
-
-    kept = [item for item in items if not refused(item)]
-    if len(kept) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if refused(item)])
+    kept, left = [], []
+    for item in items:
+        given = getattr(item, "callspec", None)
+        names = ("device", "backend", "dtype")
+        asked = [given.params.get(name) for name in names] if given else [None]
+        taken = any(value is None for value in asked) or runs_on(*asked)
+        (kept if taken else left).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
         items[:] = kept
 
 

@@ -64,23 +64,33 @@ def serving(
 ) -> list[str]:
     """The backends besides dense that serve a kind: written out, so that a refusal by mistake
     is not a test that vanishes."""
-    on_cpu = device == "cpu"
-    short = ["decode", "compact", *(["native"] if dtype in NATIVE and on_cpu else [])]
+    short = ["decode", "compact", *(["native"] if dtype in NATIVE else [])]
+    long = ["windowed"] if "window" in KINDS[kind] else ["folded", "fused"]
     if "looks" in KINDS[kind] or "matrix" in options:
-        return short
-    if "window" in KINDS[kind]:
-        return ["windowed", *short]
-    return ["folded", *short] if on_cpu or dtype != torch.float64 else short
+        long = []
+    return [name for name in (*long, *short) if runs_on(device, name, dtype)]
+
+
+def runs_on(device: str, backend: str, dtype: torch.dtype) -> bool:
+    """Whether a backend takes a type on a device at all."""
+    if device == "cpu":
+        return backend != "fused"
+    if backend in ("folded", "fused"):  # the stand-in of a GPU ("meta") has no Triton
+        return dtype != torch.float64 and (backend, device) != ("fused", "meta")
+    return backend != "native"
 
 
 def each(*words, without=(), only=tuple(KINDS)):
-    """kind × backend × dtype, over the kinds that have all the words and none of the others."""
+    """kind × backend × dtype, over the kinds that have all the words and none of the others;
+    conftest.py leaves out what a device does not take."""
     combinations = [
         (kind, backend, dtype)
         for kind, spec in KINDS.items()
         if all(word in spec for word in words) and not any(word in spec for word in without)
         for dtype in DTYPES
-        for backend in ("dense", *serving(kind, dtype=dtype))
+        for backend in dict.fromkeys(
+            ("dense", *serving(kind, dtype=dtype), *serving(kind, dtype=dtype, device="cuda"))
+        )
         if kind in only
         and (dtype == torch.float64 or kind in FEW or (backend, dtype) == ("native", torch.float32))
     ]

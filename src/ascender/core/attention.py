@@ -72,7 +72,8 @@ def asc_attention(
     affinity   what ranks keys: "tied", the cosine of h, or "query-key", g = h_q·h_k/√d_a
     affinity_term   whether ω_aff · g is a term of the score
     affinity_bias   (buckets,): added to g by the distance of query and key, in T5's buckets
-    backend    "auto", "dense", "compact", "native", "folded", "windowed", "decode" or "flock"
+    backend    "auto", "dense", "compact", "native", "folded", "fused", "windowed", "decode" or
+               "flock"
 
     Returns out, or (out, Parts) with return_parts (dense), or (out, Losses) with return_losses,
     or (out, Parts, Losses).
