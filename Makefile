@@ -21,7 +21,8 @@ test: install
 test-all: install
 	@$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
-# The Triton kernels in Triton's interpreter and through its compiler: nothing here needs a GPU.
+# The Triton kernels in Triton's interpreter and through its compiler, and some of the CUDA tests on
+# a stand-in: nothing here needs a GPU.
 test-gpu-offline: install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[triton]"
 	@$(BIN)/python -m pytest -n auto -m "not slow" tests/gpu tests/core/test_flash_cuda.py $(PYTEST_ARGS)
