@@ -208,6 +208,12 @@ def given(index: Int[Tensor, "B #H N K"], vis: Visibility) -> Int[Tensor, "B #H 
     return index.masked_fill(again | ~vis.allows(index), -1)
 
 
+def union(a: Int[Tensor, "B #H N K"], b: Int[Tensor, "B #H N L"]) -> Int[Tensor, "B h N KL"]:
+    """The members of both lists, those of both twice (`given` drops them)."""
+    heads = max(a.shape[1], b.shape[1])
+    return torch.cat([a.expand(-1, heads, -1, -1), b.expand(-1, heads, -1, -1)], -1)
+
+
 def as_mask(index: Int[Tensor, "B #H N K"], M: int) -> Bool[Tensor, "B h N M"]:
     """The same sets as a matrix."""
     hit = torch.zeros(*index.shape[:-1], M + 1, dtype=torch.bool, device=index.device)
