@@ -11,6 +11,7 @@ from ascender.kernels.gpu import (
     main_pass_kernels,
     moved_mass_kernels,
     power_of_two,
+    running_sums_kernels,
 )
 from support import gpu_interpreted as interpreted
 from support.gpu_ahead_of_time import SHARED, needs
@@ -50,6 +51,14 @@ def test_the_centre_pass_equals_its_definition():
         assert max(gaps.values()) < 5e-5, (case, gaps)
 
 
+def test_packed_sequences_equal_the_definition():
+    found = interpreted.errors("packed")
+    assert set(found) == set(interpreted.PACKED)
+    for case, gaps in found.items():
+        assert max(gaps.values()) < 5e-6, (case, gaps)
+    assert max(interpreted.errors("running sums")["sums"].values()) < 1e-6
+
+
 KERNELS = {
     "forward": main_pass_kernels.forward,
     "keys": main_pass_backward_kernels.keys,
@@ -59,6 +68,7 @@ KERNELS = {
     "centre": centre_pass_kernels.forward,
     "centre keys": centre_pass_kernels.keys,
     "centre queries": centre_pass_kernels.queries,
+    "running": running_sums_kernels.running,
 }
 OF_TYPE = ("Q", "A", "C", "K", "U", "Z", "V")
 FLOATS = (
@@ -85,6 +95,8 @@ BUDGETS = {
     ("move", 90, "fp32", 128, (32, 0, 8, 1)): 32,
     ("move back", 80, "bf16", 64, (32, 0, 8, 1)): 0,
     ("move back", 90, "fp32", 128, (16, 0, 4, 1)): 128,
+    ("running", 80, "fp32", 16, (256, 0, 4, 2)): 0,
+    ("running", 90, "fp32", 16, (64, 0, 2, 2)): 0,
     ("centre", 80, "fp32", 16, (64, 32, 4, 2)): 0,
     ("centre", 90, "fp32", 16, (32, 32, 4, 2)): 0,
     ("centre keys", 80, "fp32", 16, (32, 32, 4, 2)): 0,
@@ -106,11 +118,11 @@ def compile_with(setting, folder, **changes):
     names = getattr(kernel, "fn", kernel).arg_names
     tensors = dict.fromkeys(OF_TYPE, f"*{kind}") | dict.fromkeys(FLOATS, "*fp32")
     tensors |= {"GRAD": "*fp32" if "centre" in name else f"*{kind}", "MASK": "*u8"}
-    tensors |= dict.fromkeys(("LIST", "CU"), "*i32") | dict.fromkeys(("N", "M", "length"), "i32")
-    tensors |= {"least": "fp32"}
+    tensors |= dict.fromkeys(("LIST", "CU"), "*i32") | {"least": "fp32", "BEGINS": "*u8"}
+    tensors |= dict.fromkeys(("N", "M", "length", "chunks", "width"), "i32")
     call = {**CALL, "D": width, "E": width, "SPLIT": kind != "fp32", "BM": m, "BN": n, **changes}
     call |= {"B" + w[-1]: power_of_two(call[w]) for w in ("D", "DZ", "E")}
-    call["BR"] = power_of_two(max(1, call["R"]), 1)
+    call |= {"BR": power_of_two(max(1, call["R"]), 1), "BW": m, "REVERSE": True}
     tensors = {name: kind for name, kind in tensors.items() if name in names}
     found = needs(kernel, capability, tensors, folder, warps=warps, stages=stages, **call)
     assert found["shared"] <= SHARED[capability], found
@@ -144,7 +156,8 @@ def test_every_configuration_is_one_that_was_compiled():
     seen = {(name, tile) for name, *_, tile in {**BUDGETS, **WIDE}}
     for name, kernel in KERNELS.items():
         for config in kernel.configs:
-            of = (config.kwargs["BM"], config.kwargs.get("BN", 0))
+            tile = config.kwargs
+            of = (tile["BW"], 0) if "BW" in tile else (tile["BM"], tile.get("BN", 0))
             assert (name, (*of, config.num_warps, config.num_stages)) in seen
 
 

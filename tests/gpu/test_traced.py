@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from ascender import AscenderAttention, LossWeights, collect
+from ascender import AscenderAttention, LossWeights, asc_attention_varlen, collect
+from ascender.core.rules import Rules
 from ascender.hf import AscenderConfig, AscenderForCausalLM
 from ascender.hf.retrofit.sparse_decode import attend_one
 from ascender.kernels import gpu
@@ -227,6 +228,35 @@ def test_a_token_of_a_retrofitted_model_waits_for_nothing(meta_as_gpu):
             out = attend_one(index, q, k, k, h_q, h_k, None)
         assert out.shape == q.shape
         assert not launches.waits
+
+
+def packed_call(device, backward, **options):
+    """asc_attention_varlen on 700 tokens in 16 sequences of at most 700, and its launches."""
+    widths = {"q": (4, 16), "k": (2, 16), "v": (2, 16), "z": (1, 5), "h": (1, 5)}
+    with torch.device(device):
+        leaves = [torch.randn(700, *w, requires_grad=backward) for w in widths.values()]
+        cu = torch.zeros(17, dtype=torch.int32)
+    with Launches() as launches, torch.set_grad_enabled(backward):
+        out = asc_attention_varlen(
+            *leaves, cu_seqlens=cu, max_seqlen=700, rules=Rules(k=3), causal=True, **options
+        )
+        if backward:
+            out.sum().backward()
+    assert out.shape == (700, 4, 16)
+    assert not launches.waits
+    return launches
+
+
+def test_packed_sequences_are_read_where_they_lie(meta_as_gpu):
+    """Not padded to a batch of 16 × 700, forward or backward; by folded they are."""
+    padded = 16 * 700 * 64
+    for backward in (False, True):
+        launches = packed_call("meta", backward)
+        assert "main_pass" in launches.names
+        assert launches.largest < padded
+    assert packed_call("meta", False, backend="folded").largest >= padded
+    with fake_cuda():
+        assert "centre_pass" in packed_call("cuda", False).names
 
 
 def test_what_reads_a_number_is_noticed(monkeypatch):

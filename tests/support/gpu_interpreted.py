@@ -377,6 +377,69 @@ def centres():
     return found
 
 
+PACKED = ("causal grouped", "full bare", "causal low-rank given")
+
+
+@group("packed")
+def packed():
+    """asc_attention_varlen by kernels that read cu_seqlens, against the definition in float64."""
+    import torch
+
+    from ascender import LowRank, asc_attention_varlen
+    from ascender.core.backends import packed
+    from ascender.core.rules import Rules
+    from ascender.kernels import gpu
+    from support.laws import gap
+
+    packed.CHUNK = 4
+    lengths, H, found = (7, 0, 1, 12, 5), 4, {}
+    total, cu = sum(lengths), torch.tensor([0, *torch.tensor(lengths).cumsum(0).tolist()])
+    for words in PACKED:
+        g, has = torch.Generator().manual_seed(0), set(words.split())
+        G = 2 if "grouped" in has else H
+        widths = {"q": (H, 6), "k": (G, 6), "v": (G, 5), "z": (1, 3), "h": (1, 7)}
+        if "bare" in has:
+            widths["bare"] = (G, 6)
+        if "low-rank" in has:
+            widths |= {"left": (H, 2), "right": (1, 2)}
+        leaves = {n: torch.randn(total, *w, generator=g) for n, w in widths.items()}
+        leaves["omega_sep"] = torch.tensor([0.7, 0.9, 0.5, 1.1])
+        near = torch.randint(-1, 5, (total, 3), generator=g) if "given" in has else "semantic"
+        weight = torch.randn(total, H, 5, generator=g)
+        sides = []
+        for on_gpu, dtype in ((True, torch.float32), (False, torch.float64)):
+            gpu.on_gpu = lambda t, on_gpu=on_gpu: on_gpu
+            x = {n: t.to(dtype).requires_grad_() for n, t in leaves.items()}
+            other = LowRank(x["left"], x["right"]) if "low-rank" in has else None
+            out = asc_attention_varlen(
+                *(x[n] for n in "qkvzh"), cu_seqlens=cu, max_seqlen=12, other=other,
+                rules=Rules(k=3, kappa=2.0, omega_sep=x["omega_sep"]), causal="causal" in has,
+                bare=x.get("bare"), neighbours=near, backend="fused" if on_gpu else "dense",
+            )  # fmt: skip
+            sides.append([out, *torch.autograd.grad((out * weight).sum(), list(x.values()))])
+        pairs = zip(("out", *leaves), *sides, strict=True)
+        found[words] = {name: gap(a, b) for name, a, b in pairs}
+    return found
+
+
+@group("running sums")
+def running_sums():
+    """Ragged sequences and columns."""
+    import torch
+
+    from ascender.kernels.gpu.running_sums import definition, running_sums
+    from support.laws import gap
+
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(3, 9, 111, generator=g).requires_grad_()
+    begins = torch.tensor([1, 0, 0, 1, 1, 0, 0, 0, 0], dtype=torch.bool)
+    sides = []
+    for run in (running_sums, definition):
+        out = run(x, begins)
+        sides.append((out, *torch.autograd.grad(out.sin().sum(), x)))
+    return {"sums": {n: gap(*pair) for n, *pair in zip(("out", "x"), *sides, strict=True)}}
+
+
 if __name__ == "__main__":
     import torch
 

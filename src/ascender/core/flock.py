@@ -104,9 +104,11 @@ class Flock:
         h_k = unit(self.h_k.to(self.accum_dtype))
         return (h_k if self.h_q is self.h_k else unit(self.h_q.to(self.accum_dtype))), h_k
 
-    def origin(self, y: Float[Tensor, "B #H M w"]) -> Float[Tensor, "B #H 1 w"]:
+    def origin(self, y: Float[Tensor, "B #H M w"]) -> Float[Tensor, "B #H #M w"]:
         """A reference point computed from keys that every row sees; 0 where there are none, as in
         a window: a hidden key must not change even the rounding of a row."""
+        if self.vis.cu is not None:
+            return y.index_select(-2, self.vis.start)
         if self.vis.window is not None or not self.vis.by_key_only:
             return torch.zeros_like(y[..., :1, :])
         mask = None if self.vis.mask is None else self.vis.mask.squeeze(-2)

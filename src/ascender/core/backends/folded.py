@@ -165,26 +165,34 @@ def causal_row_var(
         y = y * keys
     N, _w = x.shape[-2], x.shape[-1]
     short = -N % CHUNK
-    H, G = max(x.shape[1], y.shape[1]), y.shape[1]
+    H = max(x.shape[1], y.shape[1])
     before, own = y[..., :offset, :], F.pad(y[..., offset:, :], (0, 0, 0, short))
     own = own.unflatten(-2, (-1, CHUNK))
-    # The rows of heads that share y lie one after another: (B, G, chunks, H/G · CHUNK, w).
-    rows = F.pad(x, (0, 0, 0, short)).expand(-1, H, -1, -1)
-    rows = rows.unflatten(-2, (-1, CHUNK)).unflatten(1, (G, -1)).movedim(2, 3).flatten(3, 4)
-
+    rows = F.pad(x, (0, 0, 0, short)).expand(-1, H, -1, -1).unflatten(-2, (-1, CHUNK))
     first = _running(own.sum(-2, keepdim=True), before.sum(-2, keepdim=True))
     second = _running(own.transpose(-1, -2) @ own, before.transpose(-1, -2) @ before)
-    r = (rows @ own.transpose(-1, -2)).unflatten(-2, (-1, CHUNK)).tril().flatten(-3, -2)
-    total = (rows * first).sum(-1) + r.sum(-1)
-    square = ((rows @ second) * rows).sum(-1) + r.square().sum(-1)
-
-    def by_row(t: Tensor) -> Tensor:
-        t = t.unflatten(-1, (-1, CHUNK)).movedim(3, 2).flatten(1, 2)
-        return t.flatten(-2)[..., :N, None]
-
-    total, square = by_row(total), by_row(square)
+    total, square = (t[..., :N, None] for t in chunk_sums(rows, own, first, second, True))
     n = count.clamp_min(1)
     return (square / n - (total / n).square()).clamp_min(0)
+
+
+def chunk_sums(
+    x: Float[Tensor, "B H C T w"], y: Float[Tensor, "B G C T w"],
+    first: Float[Tensor, "B G C 1 w"], second: Float[Tensor, "B G C w w"], own: bool,
+) -> tuple[Float[Tensor, "B H n"], Float[Tensor, "B H n"]]:  # fmt: skip
+    """Σ x_i·y_j and Σ (x_i·y_j)² over other chunks, by their moments, and with `own` over the keys
+    up to i in the chunk of i itself. The rows of heads that share y lie one after another."""
+    G, T = y.shape[1], x.shape[-2]
+    rows = x.unflatten(1, (G, -1)).movedim(2, 3).flatten(3, 4)  # (B, G, C, H/G · T, w)
+    total, square = (rows * first).sum(-1), ((rows @ second) * rows).sum(-1)
+    if own:
+        r = (rows @ y.transpose(-1, -2)).unflatten(-2, (-1, T)).tril().flatten(-3, -2)
+        total, square = total + r.sum(-1), square + r.square().sum(-1)
+
+    def by_row(t: Tensor) -> Tensor:
+        return t.unflatten(-1, (-1, T)).movedim(3, 2).flatten(1, 2).flatten(-2)
+
+    return by_row(total), by_row(square)
 
 
 def _running(moment: Float[Tensor, "B #H C r w"], start: Tensor) -> Float[Tensor, "B #H C r w"]:

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ascender.common.lazy import lazy
 from ascender.core.backends.base import Backend
 from ascender.core.backends.flash_cuda import DTYPES
 from ascender.core.backends.fold import (
@@ -31,6 +32,7 @@ from ascender.core.backends.fold import (
 )
 from ascender.core.backends.folded import FullLayout
 from ascender.core.backends.index_lists import Lists
+from ascender.core.backends.packed import Chunks, packed_row_var
 from ascender.core.combine import LowRank, RowStats, columns, repeat_kv, slope
 from ascender.core.flock import Flock
 from ascender.core.rules import Number
@@ -54,8 +56,25 @@ class FusedLayout(FullLayout):
             heads = max(heads, mask.shape[1])
         own = z_q is z_k and mask is None and not self.vis.cross
         return centre_pass(
-            z_q, z_k, _by_head(tau, heads, z_q) ** -2, mask, causal=self.vis.causal, own=own
+            z_q,
+            z_k,
+            _by_head(tau, heads, z_q) ** -2,
+            mask,
+            self.vis.cu,
+            causal=self.vis.causal,
+            longest=self.vis.longest,
+            own=own,
         )
+
+    @lazy
+    def chunks(self) -> Chunks:
+        return Chunks(self.vis)
+
+    def row_var(self, x: Tensor, y: Tensor) -> Float[Tensor, "B H N 1"]:
+        """The population variance over j ∈ V(i) of x_i·y_j, without the row."""
+        if self.vis.cu is None:
+            return super().row_var(x, y)
+        return packed_row_var(self.chunks, x, y, self.vis.causal, self.count)
 
     def _mask(self, batch: int) -> Tensor | None:
         return None if self.keys is None else self.keys.expand(batch, -1, -1)
@@ -93,7 +112,7 @@ class FusedLayout(FullLayout):
             parts |= {"bias": bias.float().expand(B, H, -1, -1)}
         return main_pass(Pass(
             q.to(dtype), flock.k, flock.v, _by_head(sigma, H, flock.z[1]), **parts,
-            mask=self._mask(B), causal=self.vis.causal,
+            mask=self._mask(B), causal=self.vis.causal, cu=self.vis.cu, longest=self.vis.longest,
         ))  # fmt: skip
 
 
