@@ -23,10 +23,12 @@ test: install
 test-all: install
 	@$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
-# The Triton kernels in Triton's interpreter and through its compiler: nothing here needs a GPU.
+# The Triton kernels in Triton's interpreter and through its compiler, and some of the CUDA tests on
+# a stand-in: nothing here needs a GPU.
 test-gpu-offline: install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[triton]"
 	@$(BIN)/python -m pytest -n auto -m "not slow" tests/gpu tests/core/test_flash_cuda.py $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto -m "cuda and not slow" --stand-in-gpu tests/core/test_losses.py tests/core/test_flock_twins.py $(PYTEST_ARGS)
 
 # One folder that opens from disk and from any server; links, anchors and API names are checked.
 docs: $(VENV)/.docs

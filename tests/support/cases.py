@@ -75,8 +75,8 @@ def runs_on(device: str, backend: str, dtype: torch.dtype) -> bool:
     """Whether a backend takes a type on a device at all."""
     if device == "cpu":
         return backend != "fused"
-    if backend in ("folded", "fused"):
-        return dtype != torch.float64
+    if backend in ("folded", "fused"):  # the stand-in of a GPU ("meta") has no Triton
+        return dtype != torch.float64 and (backend, device) != ("fused", "meta")
     return backend != "native"
 
 
@@ -132,6 +132,16 @@ class Case:
             leaves={name: t.to(dtype) for name, t in self.leaves.items()},
             numbers={name: t.to(wide) for name, t in self.numbers.items()},
         )
+
+    def on(self, device: str) -> Case:
+        """The same tensors on a device."""
+
+        def moved(given: dict[str, Any]) -> dict[str, Any]:
+            return {n: t.to(device) if isinstance(t, Tensor) else t for n, t in given.items()}
+
+        fields = ("leaves", "numbers", "masks")
+        near = self.neighbours if isinstance(self.neighbours, str) else self.neighbours.to(device)
+        return replace(self, **{n: moved(getattr(self, n)) for n in fields}, neighbours=near)
 
     def call(self) -> dict[str, Any]:
         """The arguments of asc_attention."""

@@ -57,7 +57,7 @@ SETTINGS = Strings({
         "Causal: {causal}. Every query sees every key: {full}. Padding is masked wherever "
         "examples have different lengths. A window or a flock is part of the variant (Table "
         "[#tab:variants]).",
-        "인과 마스크: {causal}. 모든 질의가 모든 키를 보는 과제: {full}. 길이가 다른 예제의 "
+        "인과 마스크: {causal}. 모든 쿼리가 모든 키를 보는 과제: {full}. 길이가 다른 예제의 "
         "채움은 가린다. 윈도우와 무리는 변형에 속한다(표 [#tab:variants]).",
     ),
     "cache": (
