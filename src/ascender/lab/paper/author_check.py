@@ -1,0 +1,127 @@
+"""The author's sentences beside what the measurements say: a verdict after each, a table of all
+that make a claim, and a list of those that the measurements do not support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ascender.lab.paper.author import AuthorText, Sentence
+from ascender.lab.paper.author_strings import AUTHOR
+from ascender.lab.paper.claims_table import ground
+from ascender.lab.paper.document import (
+    Block,
+    Bullets,
+    Heading,
+    Paragraph,
+    TableBlock,
+    Text,
+    joined_text,
+    text,
+    verdict_text,
+    words,
+)
+from ascender.lab.paper.facts import Facts, numerals
+from ascender.lab.paper.material import Material
+from ascender.lab.paper.numbers import counted, named
+from ascender.lab.paper.summary import Found
+from ascender.lab.reports.cells import lab_table, verdict_cell
+from ascender.lab.reports.strings import STRINGS
+from ascender.report.strings import Strings, joined, listed, same
+from ascender.report.table import Cell, Table
+
+ALL = Strings(STRINGS | AUTHOR)
+SUPPORTED = "supported"
+
+
+def marked(sentences: Iterable[Sentence], found: Found, facts: Facts) -> Text:
+    """Sentences one after the other, each with its verdicts and with the numbers that no row has."""
+    return joined_text(*(_marked(one, found, facts) for one in sentences))
+
+
+def _marked(one: Sentence, found: Found, facts: Facts) -> Text:
+    said = [
+        joined(STRINGS.pair(f"verdict.{found[n - 1][1].verdict}"), AUTHOR.pair("claim", n=n))
+        for n in one.claims
+    ]
+    if strange := unknown_numbers(one, facts):
+        said.append(AUTHOR.pair("no_row", numbers=", ".join(strange)))
+    if not said:
+        return one.text
+    return joined_text(one.text, verdict_text(joined(*said, joint="; ")))
+
+
+def unknown_numbers(one: Sentence, facts: Facts) -> list[str]:
+    """Numbers of a sentence, in either language, that no row, setting or criterion has."""
+    plain = " ".join(dict.fromkeys(one.text.plain(lang) for lang in ("en", "ko")))
+    return list(dict.fromkeys(
+        n.text for n in numerals(plain) if not facts.has(n)
+    ))  # fmt: skip
+
+
+def unsupported(of: Material, own: AuthorText, found: Found) -> list[Sentence]:
+    """Those with a claim that is not supported or a number that is nowhere."""
+    return [
+        one for one in own.sentences()
+        if any(found[n - 1][1].verdict != SUPPORTED for n in one.claims)
+        or unknown_numbers(one, of.facts)
+    ]  # fmt: skip
+
+
+def author_check(of: Material, own: AuthorText, found: Found) -> list[Block]:
+    """The section; nothing where there is no sentence of the author's."""
+    sentences = own.sentences()
+    if not sentences:
+        return []
+    blocks: list[Block] = [Heading(1, _say("heading"), "sec:author")]
+    wrong = unsupported(of, own, found)
+    claiming = [one for one in sentences if one.claims]
+    sizes = {"n": counted(of, len(sentences)), "claiming": counted(of, len(claiming)),
+             "wrong": counted(of, len(wrong))}  # fmt: skip
+    blocks.append(Paragraph(_say("counts", **sizes)))
+    if claiming:
+        table = _table(of, claiming, found)
+        blocks.append(TableBlock(table, authored=("place", "sentence", "own_claim")))
+    if wrong:
+        blocks += [Heading(2, _say("list"), "sec:unsupported"), *_list(of, wrong, found)]
+    else:
+        blocks.append(Paragraph(_say("none")))
+    return blocks
+
+
+def _say(key: str, /, **fields: Cell | Text) -> Text:
+    return text(AUTHOR[key], **fields)
+
+
+def _table(of: Material, sentences: Sequence[Sentence], found: Found) -> Table:
+    """A row for each claim of a sentence."""
+    rows = []
+    for one in sentences:
+        for n in one.claims:
+            claim, finding = found[n - 1]
+            en, ko = one.pair
+            rows.append({
+                "place": named(one.where),
+                "sentence": Cell(en, ko=ko),
+                "own_claim": Cell(f"{n}. {claim.text}", ko=f"{n}. {claim.text_ko}"),
+                "verdict": verdict_cell(finding.verdict),
+                "ground": ground(of, claim, finding),
+            })  # fmt: skip
+    words = ("place", "sentence", "own_claim", "verdict", "ground")
+    return lab_table("author", rows, strings=ALL, words=words)
+
+
+def _list(of: Material, wrong: Sequence[Sentence], found: Found) -> list[Block]:
+    """Every sentence with why the measurements do not support it."""
+    items = []
+    for one in wrong:
+        reasons = [
+            AUTHOR.pair("is", n=str(n), verdict=STRINGS.pair(f"verdict.{found[n - 1][1].verdict}"))
+            for n in one.claims
+            if found[n - 1][1].verdict != SUPPORTED
+        ]
+        if strange := unknown_numbers(one, of.facts):
+            reasons.append(AUTHOR.pair("no_row", numbers=", ".join(strange)))
+        items.append(joined_text(words(same(f"{one.where}: ")), one.text,
+                                 words(joined(same(" ("), listed(reasons), same(")"))), joint=""))  # fmt: skip
+    return [Bullets(tuple(items), author=True)]
+
