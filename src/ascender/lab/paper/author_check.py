@@ -34,7 +34,7 @@ SUPPORTED = "supported"
 
 
 def marked(sentences: Iterable[Sentence], found: Found, facts: Facts) -> Text:
-    """Sentences one after the other, each with its verdicts and with the numbers that no row has."""
+    """Sentences one after the other, each with its verdicts and the numbers that no row has."""
     return joined_text(*(_marked(one, found, facts) for one in sentences))
 
 
@@ -121,7 +121,6 @@ def _list(of: Material, wrong: Sequence[Sentence], found: Found) -> list[Block]:
         ]
         if strange := unknown_numbers(one, of.facts):
             reasons.append(AUTHOR.pair("no_row", numbers=", ".join(strange)))
-        items.append(joined_text(words(same(f"{one.where}: ")), one.text,
-                                 words(joined(same(" ("), listed(reasons), same(")"))), joint=""))  # fmt: skip
+        why = words(joined(same(" ("), listed(reasons), same(")")))
+        items.append(joined_text(words(same(f"{one.where}: ")), one.text, why, joint=""))
     return [Bullets(tuple(items), author=True)]
-

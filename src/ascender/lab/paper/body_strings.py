@@ -119,8 +119,8 @@ BODY = Strings({
         "(ours) is attention with the three rules over everything visible, ASC + Sparse/Flash is "
         "the same in a window, in flock scope, with a sparse normaliser or on the flash kernel.",
         "행의 이름은 초안과 같다. Transformer (기준)은 묶음의 기준 변형, ASCender (제안)은 보이는 "
-        "모든 것에 대해 세 규칙을 쓴 어텐션, ASC + Sparse/Flash는 같은 것을 윈도우나 무리 범위에서, "
-        "희소 정규화로, 또는 플래시 커널로 쓴 것이다.",
+        "모든 것에 대해 세 규칙을 쓴 어텐션, ASC + Sparse/Flash는 같은 것을 윈도우나 무리 "
+        "범위에서, 희소 정규화로, 또는 플래시 커널로 쓴 것이다.",
     ),
     "efficiency.no_layers": (
         "No suite measured a layer at length: there is no table of latency by length.",
@@ -202,10 +202,15 @@ BODY = Strings({
     "note.draft_quality": (
         "Test scores, mean ± standard deviation over seeds, of the first suite with both models; "
         "differences paired by seed with their 95% interval. The last two columns: the first such "
-        "variant that a suite names on the task, not the best one. Arrows: which way is better.",
+        "variant that a suite names on the task, not the best one. Arrows: "
+        "which way is better.",
         "두 모델이 모두 있는 첫 묶음의 테스트 점수, 시드의 평균 ± 표준편차. 차이는 시드끼리 "
         "짝지었고 95% 구간을 함께 적었다. 마지막 두 열은 그 과제에서 묶음이 처음 이름을 든 "
         "변형이며 가장 좋은 것이 아니다. 화살표는 나은 쪽이다.",
+    ),
+    "note.metric": (
+        "Metric: {metric} where the first column names no other.",
+        "지표: 첫 열에 다른 것이 없으면 {metric}.",
     ),
     "title.draft_groups": (
         "Recovery of true groups of tokens",
@@ -220,7 +225,10 @@ BODY = Strings({
         "ARI, 시드의 평균 ± 표준편차, 우연은 레이블을 섞은 값. NMI의 차이는 기준의 같은 항목과, "
         "z와 이웃은 기준의 상태와 비교했다.",
     ),
-    "title.draft_rules": ("What each rule does in ASCender (ours)", "ASCender (제안)의 규칙별 기여"),
+    "title.draft_rules": (
+        "What each rule does in ASCender (ours)",
+        "ASCender (제안)의 규칙별 기여",
+    ),
     "note.draft_rules": (
         "Mean over layers and heads, ± standard deviation over seeds. Share: of the variance of "
         "a row's scores. Moved: of a row's attention (total variation) when the rule is muted, in "
@@ -253,7 +261,7 @@ BODY = Strings({
         "`ascender lab run`이 시행과 함께 저장한다.",
     ),
     "missing.pareto": (
-        "Figure {n} (quality against cost) is not drawn: no suite that judges has a finished trial.",
+        "Figure {n} (quality against cost) is not drawn: no suite that judges has a trial.",
         "그림 {n}(비용 대비 성능)는 없다. 끝난 시행이 있는 판정용 묶음이 없다.",
     ),
     "missing.deltas": (
@@ -266,16 +274,16 @@ BODY = Strings({
         "그림 {n}(헤드의 분화)는 없다. 규칙의 가중치가 있는 변형이 없다.",
     ),
     "missing.length": (
-        "Figure {n} (length) is not drawn: no task was run at more than one length and no layer was "
-        "measured at length. The suite `length` does the former.",
+        "Figure {n} (length) is not drawn: no task was run at more than one length and no layer "
+        "was measured at length. The suite `length` does the former.",
         "그림 {n}(길이)는 없다. 둘 이상의 길이로 실행한 과제도, 길이별로 잰 층도 없다. 묶음 "
         "`length`가 전자를 실행한다.",
     ),
     "missing.lengths": (
         "No task was run at more than one length (the suite `length` does that), so Figure {n} has "
         "the costs of a layer only and no quality.",
-        "둘 이상의 길이로 실행한 과제가 없어(묶음 `length`가 실행한다) 그림 {n}에는 층의 비용만 있고 "
-        "성능은 없다.",
+        "둘 이상의 길이로 실행한 과제가 없어(묶음 `length`가 실행한다) 그림 {n}에는 층의 비용만 "
+        "있고 성능은 없다.",
     ),
     "maps.why": (
         "Figure [#fig:maps] takes one attention of a trained model apart.",

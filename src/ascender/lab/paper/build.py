@@ -1,4 +1,4 @@
-"""From stored trials to a folder that compiles: the function behind `ascender paper`.
+"""From stored trials to a folder that compiles (`ascender paper`, lab.write_paper).
 
     OUT/main.tex  main.ko.tex        article, xelatex; main.pdf where TeX is installed
     OUT/figures/figure1.pdf …        and .svg, .png; Korean: figure1.ko.pdf
@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ascender.common.files import Damaged, read_json, temporary_path, write
+from ascender.lab.bundle import claimed
 from ascender.lab.paper import pdf
 from ascender.lab.paper.appendix import appendix
 from ascender.lab.paper.author import AuthorText, read_author
@@ -52,31 +53,25 @@ ENTRY = re.compile(r"^@\w+\{([^,\s]+),", re.M)
 Say = Callable[[str], None]
 
 
-def write_paper(
-    folder: str | Path, out: str | Path, *, lang: str = "en", text_file: str | Path | None = None,
+def build(
+    folder: Path, out: Path, lang: str, text_file: Path | None = None, *,
     with_pdf: bool | None = None, with_markdown: bool = False, with_docx: bool = False,
-    data_dir: str | Path | None = None, draws: int = DRAWS, say: Say = print,
+    data_dir: str | None = None, draws: int = DRAWS, say: Say = print,
 ) -> list[Path]:  # fmt: skip
-    """Write the paper of a suite's or a bundle's folder, or of the store `results`; its files.
-
-    lang         "en" (main.tex), "ko" (main.ko.tex) or "both"
-    text_file    the author's YAML (`ascender paper --template`)
-    with_pdf     True: an error where TeX is missing; False: no PDF; None: where TeX is installed
-    """
+    """The files of the paper (lab.write_paper)."""
     languages(lang)
-    out = Path(out)
     if with_pdf:
         pdf.need_tex()
     if with_docx:
         pdf.need_pandoc()
     old = _written(out)
+    own = AuthorText() if text_file is None else read_author(text_file, claimed(folder)[1])
     say(f"reading {folder}")
-    of = material(Path(folder), draws, say)
-    own = AuthorText() if text_file is None else read_author(Path(text_file), of.stated)
+    of = material(folder, draws, say)
     new = temporary_path(out.resolve())
     try:
         document = _document(of, own, new, lang, data_dir, say)
-        _texts(of, document, new, lang, with_markdown or with_docx)
+        _texts(document, new, lang, with_markdown or with_docx)
         _programs(new, lang, with_pdf, with_docx, say)
         paths = _moved(new, out, old)
     finally:
@@ -88,12 +83,12 @@ def write_paper(
 
 
 def _document(
-    of: Material, own: AuthorText, new: Path, lang: str, data_dir: str | Path | None, say: Say
+    of: Material, own: AuthorText, new: Path, lang: str, data_dir: str | None, say: Say
 ) -> Document:
     """The document, checked, with its figures drawn."""
     found = findings(of)
     say("drawing figures")
-    drawn = drawings(of, None if data_dir is None else str(data_dir))
+    drawn = drawings(of, data_dir)
     figures = {name: blocks(of, drawn, name) for name in drawn}
     say("writing sentences and tables")
     document = Document(
@@ -125,7 +120,9 @@ def checked(document: Document, of: Material, lang: str) -> None:
     known = ENTRY.findall(_bibliography())
     for key in cited(document.every):
         if key not in known:
-            raise ValueError(f"[@{key}] is not in {BIBLIOGRAPHY}; expected one of {', '.join(known)}")
+            raise ValueError(
+                f"[@{key}] is not in {BIBLIOGRAPHY}; expected one of {', '.join(known)}"
+            )
 
 
 def _bibliography() -> str:
@@ -138,7 +135,7 @@ def _bibliography() -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _texts(of: Material, document: Document, new: Path, lang: str, with_markdown: bool) -> None:
+def _texts(document: Document, new: Path, lang: str, with_markdown: bool) -> None:
     for each in languages(lang):
         suffix = ".ko" if each == "ko" else ""
         write(new / f"main{suffix}.tex", latex(document, each))
@@ -184,7 +181,9 @@ def _written(out: Path) -> dict[str, str]:
         if not isinstance(known, str) or ".." in Path(name).parts or Path(name).is_absolute():
             raise Damaged(path, f"{name!r} is no file of a paper", "what ascender paper wrote")
         if (out / name).exists() and _hash(out / name) != known and not name.endswith(".pdf"):
-            raise ValueError(f"{out / name} was edited; expected a new --out, or that it is moved away")
+            raise ValueError(
+                f"{out / name} was edited; expected a new --out, or that it is moved away"
+            )
     return dict(files)
 
 

@@ -7,6 +7,7 @@ efficiency, quality by benchmark, interpretability.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -24,7 +25,7 @@ from ascender.lab.reports.cells import (
     number_cell,
     verdict_cell,
 )
-from ascender.lab.reports.figures import COSTS
+from ascender.lab.reports.figures import cost
 from ascender.lab.reports.model_insight import ModelInsight, grouping, insight_table, measured
 from ascender.lab.reports.opening import subject
 from ascender.lab.reports.strings import STRINGS
@@ -70,6 +71,15 @@ def in_order(of: Material) -> list[SuiteResults]:
     return [results for results in there if not results.sheet.tuning]
 
 
+def about_costs(of: Material) -> list[SuiteResults]:
+    """Those that ask what quality costs: of them those that claims name; else the first suite."""
+    judged = in_order(of)
+    about = [results for results in judged if subject(results) == "cost"]
+    named_by_claims = {claim.suite for claim in of.stated}
+    claimed = [results for results in about if results.sheet.name in named_by_claims]
+    return claimed or about or judged[:1]
+
+
 def _by_model(results: SuiteResults, names: list[str]) -> list[tuple[str, str]]:
     """(model, variant) in the draft's order."""
     found = [(model_of(name, results.sheet.baseline), name) for name in names]
@@ -90,8 +100,8 @@ def layer_efficiency(of: Material) -> Table:
     notes = []
     for results in in_order(of):
         measured_costs = results.source.costs
-        for n in dict.fromkeys(cost.n for cost in measured_costs):
-            at = {cost.variant: cost for cost in measured_costs if cost.n == n}
+        for n in dict.fromkeys(one.n for one in measured_costs):
+            at = {one.variant: one for one in measured_costs if one.n == n}
             if results.sheet.baseline in at:
                 rows += _at_length(of, results, at)
         if measured_costs and (on := results.source.costs_on):
@@ -105,7 +115,7 @@ def _at_length(of: Material, results: SuiteResults, at: dict[str, Cost]) -> Iter
     base = at[results.sheet.baseline]
     for model, name in _by_model(results, [*at]):
         own = at[name]
-        speed, usual = (1e3 * cost.n / cost.training_ms for cost in (own, base))
+        speed, usual = (1e3 * one.n / one.training_ms for one in (own, base))
         yield {
             "length": number_cell(own.n, (), lambda n: f"{n:,}"),
             **_model(model, name),
@@ -125,41 +135,41 @@ def _known(of: Material, cell: Cell) -> Cell:
 def _gb(mb: float | None, base: float | None, trials: tuple[str, ...] = ()) -> Cell:
     """MB in the draft's unit."""
     gb, usual = (None if x is None else x / 1e3 for x in (mb, base))
-    return cost_cell(gb, usual, trials, show=lambda x: f"{x:.3g}")
+    return cost_cell(gb, usual, trials, show=lambda x: f"{x:#.3g}".rstrip("."))
 
 
 def trial_efficiency(of: Material) -> Table:
-    """Whole models while they train, in suites about costs; where there is none, in the first
-    suite."""
-    judged = in_order(of)
-    about = [results for results in judged if subject(results) == "cost"] or judged[:1]
-    rows = [
-        row for results in about for task in results.tasks for row in _in_training(results, task)
-    ]
+    """Whole models while they train, in suites about costs."""
+    rows = [row for results in about_costs(of) for task in results.tasks
+            for row in _in_training(results, task)]  # fmt: skip
     return lab_table("draft_training", rows, strings=ALL, words=WORDS)
 
 
 def _in_training(results: SuiteResults, task: str) -> Iterator[Row]:
     by_name = {c.variant: c for c in results.of_task(task)}
     base = by_name.get(results.sheet.baseline)
-    for model, name in _by_model(results, [*by_name]) if base else ():
+    if base is None:
+        return
+    for model, name in _by_model(results, [*by_name]):
         own = by_name[name]
         trials = own.keys if own is base else (*own.keys, *base.keys)
 
-        def mean(c: Condition, cost: str) -> float:
-            return sum(COSTS[cost](r) for r in c.records) / len(c.records)
-
         yield {
+            "suite": named(results.sheet.name),
             "task": named(task),
             **_model(model, name, own.keys),
             "n": count(len(own.records), own.keys),
-            "draft_step": cost_cell(mean(own, "step_ms"), mean(base, "step_ms"), trials),
+            "draft_step": cost_cell(_cost(own, "step_ms"), _cost(base, "step_ms"), trials),
             "draft_flops": cost_cell(own.mean(FLOPS), base.mean(FLOPS), trials),
-            "draft_memory": _gb(mean(own, "memory"), mean(base, "memory"), trials),
+            "draft_memory": _gb(_cost(own, "memory"), _cost(base, "memory"), trials),
             "draft_speed": cost_cell(
                 own.mean("tokens_a_second"), base.mean("tokens_a_second"), trials
             ),
         }
+
+
+def _cost(c: Condition, name: str) -> float:
+    return cost(c, name).mean
 
 
 # --- quality
@@ -167,30 +177,38 @@ def _in_training(results: SuiteResults, task: str) -> Iterator[Row]:
 
 def quality(of: Material) -> Table:
     """A row a benchmark, of the first suite that has both models on it; beside it the first sparse
-    or flash variant that a suite names, which need not be the best."""
-    rows: dict[str, Row] = {}
+    or flash variant that a suite names, which need not be the best. The metric is named once, in
+    the notes, and where it is another."""
+    pairs: dict[str, tuple[SuiteResults, Condition, Condition]] = {}
     for results in in_order(of):
         for task in results.tasks:
-            if task not in rows and (row := _quality(results, task)):
-                rows[task] = row | _sparse(of, task)
-    return lab_table("draft_quality", rows.values(), strings=ALL, words=WORDS)
+            base, ours = results.base(task), _ours(results, task)
+            if task not in pairs and base is not None and ours is not None:
+                pairs[task] = (results, base, ours)
+    metrics = Counter(metric(base) for _, base, _ in pairs.values())
+    usual = metrics.most_common(1)[0][0] if metrics else ""
+    rows = [_quality(of, *pair, usual) for pair in pairs.values()]
+    table = lab_table("draft_quality", rows, strings=ALL, words=WORDS)
+    return replace(table, notes=(*table.notes, BODY.pair("note.metric", metric=usual)))
 
 
-def _quality(results: SuiteResults, task: str) -> Row:
-    base = results.base(task)
-    ours = next((c for c in results.of_task(task) if c.variant == RULED), None)
-    compared = None if ours is None else results.comparison(ours)
-    if base is None or ours is None:
-        return {}
-    pair = (*ours.keys, *base.keys)
+def _ours(results: SuiteResults, task: str) -> Condition | None:
+    return next((c for c in results.of_task(task) if c.variant == RULED), None)
+
+
+def _quality(
+    of: Material, results: SuiteResults, base: Condition, ours: Condition, usual: str
+) -> Row:
+    compared, pair = results.comparison(ours), (*ours.keys, *base.keys)
+    name = base.task if metric(base) == usual else f"{base.task}, {metric(base)}"
     return {
-        "task": named(task),
-        "metric": Cell(metric(base), base.keys),
+        "task": Cell(name, pair),
         "chance": number_cell(base.chance, base.keys),
         "base": mean_cell(base.summary, base.keys),
         "ours": mean_cell(ours.summary, ours.keys),
         "ours_difference": NONE if compared is None else difference(compared, pair),
         "verdict": verdict_cell(results.verdict(ours), pair),
+        **_sparse(of, base.task),
     }
 
 
@@ -198,8 +216,11 @@ def _sparse(of: Material, task: str) -> Row:
     for results in in_order(of):
         for c in results.of_task(task):
             if model_of(c.variant, results.sheet.baseline) == "sparse":
-                score = mean_cell(c.summary, c.keys)
-                return {"sparse": score, "sparse_variant": Cell(c.variant, c.keys)}
+                name = c.variant.removeprefix(f"{RULED}+")
+                return {
+                    "sparse": mean_cell(c.summary, c.keys),
+                    "sparse_variant": Cell(name, c.keys),
+                }
     return {"sparse": NONE, "sparse_variant": NONE}
 
 
@@ -240,7 +261,9 @@ def contributions(of: Material) -> Table:
     """What each rule does in the trained models, mean over layers and heads."""
     names = ("task", "of", "omega", "share", "moved", "whole", "muted")
     rows = [row for row in _insight(of, "contribution") if row["layer"].text == "all"]
-    return lab_table("draft_rules", [{n: r[n] for n in names} for r in rows], strings=ALL, words=WORDS)
+    return lab_table(
+        "draft_rules", [{n: r[n] for n in names} for r in rows], strings=ALL, words=WORDS
+    )
 
 
 def agreement(of: Material) -> Table:

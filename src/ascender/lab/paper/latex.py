@@ -32,7 +32,7 @@ SMALL = 9.6  # points a unit of em() takes in a caption
 
 PREAMBLE = r"""% written by `ascender paper`; compile with: xelatex, bibtex, xelatex, xelatex
 \documentclass[10pt,a4paper]{article}
-\usepackage[margin=2.5cm]{geometry}
+\usepackage[margin=2.2cm]{geometry}
 \usepackage{amsmath,amssymb}
 \usepackage{fontspec}
 \usepackage{array,booktabs,longtable,pdflscape}
@@ -75,7 +75,7 @@ HANGUL = re.compile("[\u1100-\u11ff\u3000-\u303f\u3130-\u318f\u4e00-\u9fff\uac00
 
 def latex(document: Document, lang: str) -> str:
     """The whole file."""
-    body = [line for block in document.blocks for line in _block(block, lang)]
+    body = _one_turn([line for block in document.blocks for line in _block(block, lang)])
     abstract = [line for block in document.abstract for line in _block(block, lang)]
     return "\n".join([
         PREAMBLE + _fonts(document, lang, [*abstract, *body]),
@@ -87,6 +87,13 @@ def latex(document: Document, lang: str) -> str:
         *body,
         r"\end{document}", "",
     ])  # fmt: skip
+
+
+def _one_turn(lines: list[str]) -> list[str]:
+    """Turned tables that follow each other share their pages."""
+    end, begin = r"\end{landscape}", r"\begin{landscape}"
+    joined = re.sub(rf"{re.escape(end)}\s*{re.escape(begin)}", "", "\n".join(lines))
+    return joined.split("\n")
 
 
 def _authors(document: Document) -> str:
@@ -147,13 +154,14 @@ def _quote(block: Quote, lang: str) -> Iterator[str]:
 def _figure(block: FigureBlock, lang: str) -> Iterator[str]:
     """In its place and unbroken: as wide as the text, or as high as the caption leaves room."""
     said = [t for t in (block.caption, block.author) if t is not None]
+    caption = " ".join(inline(t, lang) for t in said)
     below = sum(em(t.plain(lang)) for t in said) * SMALL / UPRIGHT + 2
     size = rf"width=\linewidth,height={HIGH - LINE * below:.3f}\textheight,keepaspectratio"
     yield from (
         r"\medskip\noindent\begin{minipage}{\linewidth}", r"\centering",
         rf"\renewcommand{{\thefigure}}{{{block.number}}}",
         rf"\includegraphics[{size}]{{{block.picture(lang, '.pdf')}}}",
-        rf"\captionof{{figure}}{{{' '.join(inline(t, lang) for t in said)}}}\label{{{block.label}}}",
+        rf"\captionof{{figure}}{{{caption}}}\label{{{block.label}}}",
         r"\end{minipage}\par\medskip",
     )  # fmt: skip
 

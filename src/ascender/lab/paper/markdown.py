@@ -75,9 +75,7 @@ def _section(at: list[int], level: int, appendix: bool) -> str:
     return ".".join([first, *map(str, at[1:level])])
 
 
-def _lines(
-    blocks: tuple[Block, ...], lang: str, numbers: Numbers, at: list[int]
-) -> Iterator[str]:
+def _lines(blocks: tuple[Block, ...], lang: str, numbers: Numbers, at: list[int]) -> Iterator[str]:
     appendix = False
     for block in blocks:
         if isinstance(block, AppendixStart):

@@ -17,7 +17,7 @@ from typing import Any
 from ascender.core.rules import RULES
 from ascender.lab.paper.body_strings import BODY
 from ascender.lab.paper.document import FigureBlock, Text, joined_text, text
-from ascender.lab.paper.draft_tables import in_order
+from ascender.lab.paper.draft_tables import about_costs, in_order
 from ascender.lab.paper.material import Material
 from ascender.lab.paper.numbers import count, in_a_row, named
 from ascender.lab.reports import attention_maps, figures, head_figures, length_figures
@@ -53,11 +53,10 @@ class Drawing:
 def drawings(of: Material, data_dir: str | None = None) -> dict[str, list[Drawing]]:
     """What can be drawn for each of the five figures; nothing where the material is missing."""
     with style():
-        found = {
+        return {
             "maps": _maps(of, data_dir), "pareto": _pareto(of), "deltas": _deltas(of),
             "heads": _heads(of), "length": _length(of),
         }  # fmt: skip
-        return {name: [part for one in made for part in _parts(one)] for name, made in found.items()}
 
 
 def blocks(of: Material, drawn: dict[str, list[Drawing]], name: str) -> list[FigureBlock]:
@@ -109,7 +108,7 @@ def _maps(of: Material, data_dir: str | None) -> list[Drawing]:
             maps = attention_maps.maps(results, data_dir)
         except (OSError, ValueError, ModuleNotFoundError):
             continue
-        return [_drawn_maps(results, maps)]
+        return _parts(_drawn_maps(results, maps))
     return []
 
 
@@ -117,33 +116,29 @@ def _drawn_maps(results: SuiteResults, maps: ScoreMaps) -> Drawing:
     own = tuple(r for r in results.records if r["key"] == maps.key)
     task = own[0]["run"]["task"] if own else maps.task
     one = replace(only(results, [task]), records=own)
-    cells = {"task": named(maps.task), "variant": named(maps.variant),
-             **{n: count(getattr(maps, n), [maps.key]) for n in ("seed", "layer", "head")}}  # fmt: skip
+    places = {n: count(getattr(maps, n), [maps.key]) for n in ("seed", "layer", "head")}
+    cells = {"task": named(maps.task), "variant": named(maps.variant), **places}
     return Drawing("maps", one, lambda r, say: attention_maps.draw(maps, say), "maps", cells)
 
 
 def _pareto(of: Material) -> list[Drawing]:
-    """Of every suite about costs that a claim names; else of the first that judges. At length too,
-    where layers were measured."""
-    judged = in_order(of)
-    claimed = {claim.suite for claim in of.stated}
-    about = [r for r in judged if subject(r) == "cost" and r.sheet.name in claimed]
-    found = []
-    for results in about or judged[:1]:
-        found.append(Drawing("pareto", results, figures.pareto, "pareto", {}))
-        draw = length_figures.layer_pareto
-        if draw(results, _same) is not None:
-            found.append(Drawing("pareto", results, draw, "layer_pareto", {}))
-    return found
+    """At length too, where layers were measured."""
+    kinds = {"pareto": figures.pareto, "layer_pareto": length_figures.layer_pareto}
+    return [
+        part
+        for results in about_costs(of)
+        for caption, draw in kinds.items()
+        for part in _parts(Drawing("pareto", results, draw, caption, {}))
+    ]
 
 
 def _deltas(of: Material) -> list[Drawing]:
     """Of the suite with the most variants that have some rules and not all."""
-    for results in sorted(in_order(of), key=lambda r: -sum(map(_without_some, r.variants))):
-        drawn = any(map(_without_some, results.variants)) and figures.deltas(results, _same)
-        if drawn:
-            baseline = named(results.sheet.baseline)
-            return [Drawing("deltas", results, figures.deltas, "deltas", {"baseline": baseline})]
+    ablations = [r for r in in_order(of) if any(map(_without_some, r.variants))]
+    for results in sorted(ablations, key=lambda r: -sum(map(_without_some, r.variants))):
+        cells = {"baseline": named(results.sheet.baseline)}
+        if parts := _parts(Drawing("deltas", results, figures.deltas, "deltas", cells)):
+            return parts
     return []
 
 
@@ -158,20 +153,20 @@ def _heads(of: Material) -> list[Drawing]:
     rank = {"insight": 0, "accuracy": 1, "cost": 1}
     for results in sorted(in_order(of), key=lambda r: rank[subject(r)]):
         name, models = results.ruled(), [m for m in measured(results) if m.ruled]
-        if head_figures.heads(results, _same) is not None:
-            tasks = [m.task for m in models if m.variant == name] or results.tasks
-            caption = "heads_measured" if models else "heads"
-            own, cells = only(results, tasks, name), {"variant": named(name or "")}
-            return [Drawing("heads", own, head_figures.heads, caption, cells)]
+        tasks = [m.task for m in models if m.variant == name] or results.tasks
+        own, cells = only(results, tasks, name), {"variant": named(name or "")}
+        caption = "heads_measured" if models else "heads"
+        if parts := _parts(Drawing("heads", own, head_figures.heads, caption, cells)):
+            return parts
     return []
 
 
 def _length(of: Material) -> list[Drawing]:
+    kinds = {"length": length_figures.length, "layer_costs": length_figures.layer_costs}
     found = []
-    for draw, name in ((length_figures.length, "length"), (length_figures.layer_costs, "layer_costs")):
-        results = next((r for r in in_order(of) if draw(r, _same) is not None), None)
-        if results is not None:
-            found.append(Drawing("length", results, draw, name, {}))
+    for caption, draw in kinds.items():
+        made = (_parts(Drawing("length", r, draw, caption, {})) for r in in_order(of))
+        found += next(filter(None, made), [])
     return found
 
 
@@ -208,4 +203,3 @@ def _parts(drawing: Drawing) -> list[Drawing]:
     middle = (len(tasks) + 1) // 2
     halves = (only(drawing.results, some) for some in (tasks[:middle], tasks[middle:]))
     return [part for half in halves for part in _parts(replace(drawing, results=half))]
-

@@ -29,8 +29,8 @@ def need_tex() -> None:
     """FileNotFoundError, before any work, where a PDF is wanted and TeX is missing."""
     if missing := missing_tex():
         raise FileNotFoundError(
-            f"{missing[0]} is not installed; expected TeX for --pdf (Debian: apt install {DEBIAN}), "
-            "or --no-pdf"
+            f"{missing[0]} is not installed; expected TeX for --pdf (Debian: apt install "
+            f"{DEBIAN}), or --no-pdf"
         )
 
 
@@ -59,7 +59,7 @@ def build_pdf(source: Path, say: Callable[[str], None]) -> Path:
 def remarks(log: str) -> list[str]:
     """What a reader would see in the PDF: text beyond the margin, letters that are missing.
 
-    >>> remarks("Overfull \\\\hbox (23.1pt too wide) in x\\nMissing character: There is no 가 in font")
+    >>> remarks("Overfull \\\\hbox (23.1pt too wide)\\nMissing character: There is no 가 in font")
     ['text stands 23 pt over the margin in 1 place', "no font has '가'"]
     """
     wide = [int(pt) for pt in OVERFULL.findall(log) if int(pt) >= MUCH]
@@ -79,7 +79,12 @@ def build_docx(source: Path, bibliography: str) -> Path:
 
 def _run(command: Sequence[str], source: Path, bibtex_may_warn: bool = False) -> None:
     # SOURCE_DATE_EPOCH: the same sources give the same PDF
-    own = {**os.environ, "SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1", "max_print_line": "1000"}
+    own = {
+        **os.environ,
+        "SOURCE_DATE_EPOCH": "0",
+        "FORCE_SOURCE_DATE": "1",
+        "max_print_line": "1000",
+    }
     try:
         done = subprocess.run(
             command, cwd=source.parent, env=own, capture_output=True, timeout=LONGEST,

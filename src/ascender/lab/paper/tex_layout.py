@@ -3,8 +3,8 @@ into which parts it is split. Nothing is set below 7 points.
 
     widths    of text are estimated from the widths of Latin Modern and Nanum Myeongjo
     natural   of a column: its widest cell in one line; least: its longest piece that cannot break
-    order     at 8 points and at 7: upright with numbers in one line; a long table so on a turned
-              page, or a short one with numbers in two; the other way; then parts side by side
+    order     upright with numbers in one line, upright with numbers in two lines, turned so, each
+              at 8 points and then at 7; then parts below each other
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import ceil
 
 from ascender.report.strings import in_language
 from ascender.report.table import Column, Table
 
-UPRIGHT, TURNED = 455.0, 690.0  # points: the text of A4 paper with margins of 2.5 cm, and turned
+UPRIGHT, TURNED = 471.0, 715.0  # points: the text of A4 paper with margins of 2.2 cm, and turned
 SIZES = (8, 7)  # points of type; \\footnotesize and \\scriptsize of a document of 10 points
 WIDER = {8: 1.06, 7: 1.13}  # the letters of small sizes, in units of their size
 GAP = 7.0  # points between columns
 LINES = 5  # a cell of words should not need more
+ALIKE = 1.0  # units: columns that need so little more or less are treated alike
+SLACK = 0.2  # units: widths are estimates
 NAME = 11.5  # units: what is shorter is a name, and stays in one line
-SHORT = 30  # rows
 WIDE = 0.34  # of the width: what a column of words may ask for, at least
 PIECES = re.compile(r"(?<=[+=/_:])(?=\w)|(?<=[,.-])(?=[^\W\d])|\s+")  # as tex_text breaks names
 CLOSED = re.compile(r"\s+(?=[\[(±])")  # where a cell of numbers may be broken
@@ -77,12 +79,7 @@ def layouts(table: Table, lang: str) -> list[Layout]:
     every part starts with the columns that name the rows."""
     needs = [_need(table, i, lang) for i in range(len(table.columns))]
     every = tuple(range(len(needs)))
-    one_line, two_lines = ((False, "good"), (True, "good")), ((False, "least"),)
-    long = len(table.rows) > SHORT
-    for turned, pick in (
-        one_line[0], *((one_line[1], *two_lines) if long else (*two_lines, one_line[1])),
-        (True, "least"),
-    ):  # fmt: skip
+    for turned, pick in product((False, True), ("good", "least")):
         for size in SIZES:
             if (fit := _fitted(every, needs, size, turned, pick)) is not None:
                 return [fit]
@@ -106,8 +103,8 @@ def _need(table: Table, i: int, lang: str) -> Need:
     texts = [in_language(row[i].pair, lang) for row in table.rows]
     heading = in_language(column.heading, lang)
     cut = PIECES if _wordy(column, texts) else CLOSED
-    least = max([_longest(text, cut) for text in texts] + [_longest(heading, PIECES)])
-    natural = max([em(text) for text in texts] + [least])
+    least = SLACK + max([_longest(text, cut) for text in texts] + [_longest(heading, PIECES)])
+    natural = max([em(text) + SLACK for text in texts] + [least])
     two_lines = em(heading) / 2 + 1.0
     if not _wordy(column, texts):
         return Need(least, max(natural, min(two_lines, natural + 2)), natural, False)
@@ -149,12 +146,20 @@ def _asked(need: Need, pick: str, wide: float) -> float:
 
 
 def _spread(asked: Sequence[float], needs: Sequence[Need], free: float) -> list[float]:
-    """What is left goes to the columns that would like more, in proportion."""
-    given = list(asked)
-    wish = [max(0.0, need.natural - x) for need, x in zip(needs, asked, strict=True)]
-    left = min(free - sum(given), sum(wish))
-    if left > 0:
-        given = [x + left * w / sum(wish) for x, w in zip(given, wish, strict=True)]
+    """What is left goes to the columns that need the least of it to be in one line, columns that
+    need the same together; the rest to the others, in proportion."""
+    given, left = list(asked), free - sum(asked)
+    wish = {i: need.natural - x for i, (need, x) in enumerate(zip(needs, asked, strict=True))}
+    while left > 0 and any(x > 0 for x in wish.values()):
+        least = min(x for x in wish.values() if x > 0)
+        alike = [i for i, x in wish.items() if 0 < x <= least + ALIKE]
+        if sum(wish[i] for i in alike) > left:
+            break
+        for i in alike:
+            given[i], left = given[i] + wish[i], left - wish.pop(i)
+    total = sum(x for x in wish.values() if x > 0)
+    for i, more in wish.items():
+        given[i] += min(more, left * more / total) if more > 0 else 0
     return given
 
 

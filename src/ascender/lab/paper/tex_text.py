@@ -11,15 +11,16 @@ from ascender.report.table import latex_text
 
 BREAKS = re.compile(r"(?<=\w)([+=/:]|\\_|[,.-](?!\d))(?=\w)")  # after these a name may be broken
 BREAK = r"\allowbreak{}"
+KEPT = {"--": "-{}-", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}"}
+LIGATURES = re.compile('(--|["`])')
 
 
 def inline(text: Text, lang: str) -> str:
     """A sentence.
 
     >>> from ascender.lab.paper.document import text
-    >>> inline(text("50% of $x_1$ in `a/b_c` [@vaswani2017], Table [#tab:x]"), "en")
-    '50\\\\% of $x_1$ in \\\\code{a/\\\\allowbreak{}b\\\\_\\\\allowbreak{}c} \\\\citep{vaswani2017}, \
-Table~\\\\ref{tab:x}'
+    >>> print(inline(text("50% of $x_1$ in `a/b` [@vaswani2017], Table [#tab:x]"), "en"))
+    50\\% of $x_1$ in \\code{a/\\allowbreak{}b} \\citep{vaswani2017}, Table~\\ref{tab:x}
     """
     spans = text.spans(lang)
     said = "".join(STYLES[span.style](span) for span in spans)
@@ -31,8 +32,11 @@ def plain(text: str, breaks: bool = True) -> str:
 
     >>> print(plain("a_b+c"), plain("50%", breaks=False))
     a\\_\\allowbreak{}b+\\allowbreak{}c 50\\%
+    >>> print(plain('run --out "x"'))
+    run -{}-out \\textquotedbl{}x\\textquotedbl{}
     """
-    said = latex_text(text)
+    pieces = LIGATURES.split(text)  # signs that TeX would make others of, at the odd places
+    said = "".join(KEPT[x] if i % 2 else latex_text(x) for i, x in enumerate(pieces))
     return BREAKS.sub(lambda match: match[1] + BREAK, said) if breaks else said
 
 
