@@ -18,7 +18,7 @@ CLAIMS = (
     Claim("It is cheap.", "싸다.", "absent", "cheaper"),
 )
 FOUND = (
-    (CLAIMS[0], Finding("supported", "2 won", "2 우세")),
+    (CLAIMS[0], Finding("supported", "2 won, +0.0065", "2 우세, +0.0065")),
     (CLAIMS[1], Finding("not_supported", "none", "없음")),
 )
 GOOD = """
@@ -106,7 +106,7 @@ def test_each_sentence_is_beside_its_verdict(tmp_path):
     text = marked(own.abstract, FOUND, of().facts)
     assert text.plain("en") == (
         "We compare. It wins by 0.0065. supported (claim 1) "
-        "It saves 21% on x_1 {sic}. not supported (claim 2); in no row: 21%"
+        "It saves 21% on x_1 {sic}. not supported (claim 2); not in the result: 21%"
     )
     verdicts = [span.text for span in text.ko if span.style == "verdict"]
     assert verdicts[0] == "지지됨(주장 1)"
@@ -120,17 +120,19 @@ def test_unsupported_sentences_are_listed_and_supported_ones_are_not(tmp_path):
     (listed,) = [block for block in blocks if isinstance(block, Bullets)]
     said = [item.plain("en") for item in listed.items]
     assert [re.match(r"[\w.]+\[\d\]", one)[0] for one in said] == wrong
-    assert said[0].endswith("(claim 2 is not supported, in no row: 21%)")
+    assert said[0].endswith("(claim 2 is not supported, not in the result: 21%)")
     (table,) = [block.table for block in blocks if isinstance(block, TableBlock)]
     assert [row["verdict"].value for row in table.records()] == [
         "supported", "not_supported", "not_supported", "supported", "not_supported",
     ]  # fmt: skip
 
 
-def test_numbers_of_the_rows_are_known():
-    assert unknown_numbers(Sentence("a", ("by 0.0065 or 0.3", "0.0065, 0.3")), of().facts) == [
-        "0.3"
-    ]
+def test_numbers_are_looked_for_in_the_result_or_in_the_rows():
+    pair = ("by 0.0065 or 0.3", "0.0065, 0.3")
+    facts = of().facts
+    assert unknown_numbers(Sentence("a", pair), FOUND, facts) == ["0.3"]
+    assert unknown_numbers(Sentence("a", pair, (1,)), FOUND, facts) == ["0.3"]
+    assert unknown_numbers(Sentence("a", pair, (2,)), FOUND, facts) == ["0.0065", "0.3"]
 
 
 def test_without_sentences_there_is_no_section():

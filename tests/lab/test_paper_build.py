@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from ascender import lab
-from ascender.lab.paper import body, build, draft_tables, paper_figures, pdf
-from ascender.lab.paper.document import Paragraph, TableBlock, labels_of, referred
+from ascender.lab.paper import build, draft_tables, paper_figures, pdf
+from ascender.lab.paper.author_strings import AUTHOR
+from ascender.lab.paper.body_strings import BODY
+from ascender.lab.paper.document import Heading, Paragraph, TableBlock
 from ascender.lab.paper.document import text as said
 from ascender.lab.paper.facts import Unknown
 from ascender.lab.paper.material import material
@@ -74,9 +76,15 @@ def paper(root, of, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "material", lambda *args: of)
         patch.setattr(paper_figures, "save_figure", empty)
-        paths = build.build(root, place / "paper", "en", place / "draft.yaml", draws=DRAWS,
+        patch.setattr(build, "appendix", lambda *args: APPENDIX)
+        paths = build.build(root, place / "paper", "both", place / "draft.yaml", draws=DRAWS,
                             with_pdf=False, with_markdown=True, say=lines.append)  # fmt: skip
     return place / "paper", paths, lines
+
+
+APPENDIX = [Heading(1, said("A"), f"app:{name}") for name in (
+    "settings", "sweeps", "examples", "procedures", "limitations"
+)] + [Heading(2, said("E"), "tab:footprint")]  # fmt: skip
 
 
 def empty(figure, folder, name):
@@ -87,8 +95,12 @@ def empty(figure, folder, name):
 
 @pytest.fixture
 def fast(of, monkeypatch):
-    """Without figures, and with trials that were judged once."""
+    """A paper of one table, from trials that were judged once."""
     monkeypatch.setattr(build, "material", lambda *args: of)
+    monkeypatch.setattr(build, "opening", lambda *args: [Paragraph(said("Said."))])
+    monkeypatch.setattr(build, "body", lambda *args: [TableBlock(draft_tables.quality(of))])
+    monkeypatch.setattr(build, "appendix", lambda *args: [])
+    monkeypatch.setattr(build, "findings", lambda *args: ())
     monkeypatch.setattr(build, "drawings", lambda *args: {name: [] for name in NUMBERS})
 
 
@@ -105,8 +117,9 @@ def test_the_folder_has_everything(paper):
     assert {p.relative_to(folder).as_posix() for p in paths} == set(listing(folder))
     names = set(listing(folder))
     assert {"main.tex", "paper.md", "references.bib", "numbers.csv", "written.json"} <= names
-    pictures = {re.sub("[a-z]?[.]pdf", "", n) for n in names if n.endswith(".pdf")}
+    pictures = {re.sub("[a-z]?([.]ko)?[.]pdf", "", n) for n in names if n.endswith(".pdf")}
     assert pictures == {f"figures/figure{n}" for n in (2, 4, 5)}
+    assert "figures/figure2.ko.pdf" in names or "figures/figure2a.ko.pdf" in names
     tex = (folder / "main.tex").read_text()
     for picture in re.findall(r"\\includegraphics\[.*?\]\{(.*?)\}", tex):
         assert (folder / picture).is_file()
@@ -118,7 +131,7 @@ def test_the_folder_has_everything(paper):
 def test_tables_are_the_drafts_in_its_order(paper):
     tex = (paper[0] / "main.tex").read_text()
     names = ("paper_claims", "draft_layers", "draft_training", "draft_quality", "draft_groups",
-             "draft_rules", "criteria", "shared_settings", "sweep_k", "footprint")  # fmt: skip
+             "draft_rules", "criteria")  # fmt: skip
     places = [tex.index(rf"\label{{tab:{name}}}") for name in names]
     assert places == sorted(places)
     start, end = places[1:3]
@@ -151,8 +164,9 @@ def test_the_authors_words_stand_beside_their_verdicts(paper):
     assert r"\title{My study}" in tex
     assert r"A. Author \and 김 저자" in tex
     assert r"We compare. It wins always. \verdict{supported (claim 1)}" in tex
-    assert r"It saves 77\%. \verdict{not run yet (claim 3); in no row: 77\%}" in tex
-    assert r"Mine \citep{dao2022}. \verdict{supported (claim 1)}" in tex
+    assert r"It saves 77\%. \verdict{not run yet (claim 3); not in the result: 77\%}" in tex
+    # of a figure that is not drawn
+    assert "\\begin{quote}\nMine \\citep{dao2022}. \\verdict{supported (claim 1)}" in tex
     assert "Sentences that the measurements do not support" in tex
     assert lines[-1] == (
         "the measurements do not support 2 of the author's sentences (listed in the paper): "
@@ -160,24 +174,18 @@ def test_the_authors_words_stand_beside_their_verdicts(paper):
     )
 
 
-def test_korean_has_the_same_blocks(root, of, tmp_path):
-    drawn = {name: [] for name in NUMBERS}
-    own = build.AuthorText()
-    document = build.Document(
-        said("t"), (), tuple(body.opening(of, build.findings(of), own)),
-        tuple(body.body(of, build.findings(of), own, drawn)),
-    )  # fmt: skip
-    build.checked(document, of, "both")
-    from ascender.lab.paper.latex import latex
-
-    text = latex(document, "ko")
-    assert text.count(r"\captionof{table}") + text.count(r"\caption{") == len(document.tables())
-    assert "Transformer (기준)" in text
-    assert set(referred(document.every)) <= {*labels_of(document.every), *build_appendix_labels(of)}
+def test_korean_has_the_same_tables_and_figures(paper):
+    en, ko = ((paper[0] / name).read_text() for name in ("main.tex", "main.ko.tex"))
+    assert re.findall(r"\\label\{(.*?)\}", ko) == re.findall(r"\\label\{(.*?)\}", en)
+    assert "Transformer (기준)" in ko
+    assert r"\title{나의 연구}" in ko
+    assert r"\verdict{지지됨(주장 1)}" in ko
 
 
-def build_appendix_labels(of):
-    return labels_of(build.appendix(of, build.findings(of)))
+def test_every_string_of_the_body_has_the_same_fields_and_marks_in_both_languages():
+    for key, (en, ko) in {**BODY, **AUTHOR}.items():
+        marks = [sorted(re.findall(r"`[^`]+`|\[[#@][^\]]+\]|\{\w+\}", x)) for x in (en, ko)]
+        assert marks[0] == marks[1], key
 
 
 # --- numbers, again by other means
@@ -268,8 +276,7 @@ def test_maps_that_were_kept_are_figure_1(ablation, monkeypatch):
 
 
 def strange(monkeypatch, block):
-    own = body.opening
-    monkeypatch.setattr(build, "opening", lambda *args: [*own(*args), block])
+    monkeypatch.setattr(build, "opening", lambda *args: [block])
 
 
 @pytest.mark.parametrize("there", [False, True])

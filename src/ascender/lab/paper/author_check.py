@@ -13,6 +13,7 @@ from ascender.lab.paper.document import (
     Bullets,
     Heading,
     Paragraph,
+    Spans,
     TableBlock,
     Text,
     joined_text,
@@ -20,13 +21,13 @@ from ascender.lab.paper.document import (
     verdict_text,
     words,
 )
-from ascender.lab.paper.facts import Facts, numerals
+from ascender.lab.paper.facts import Facts, Numeral, numerals
 from ascender.lab.paper.material import Material
 from ascender.lab.paper.numbers import counted, named
 from ascender.lab.paper.summary import Found
 from ascender.lab.reports.cells import lab_table, verdict_cell
 from ascender.lab.reports.strings import STRINGS
-from ascender.report.strings import Strings, joined, listed, same
+from ascender.report.strings import LANGUAGES, Pair, Strings, joined, listed, same
 from ascender.report.table import Cell, Table
 
 ALL = Strings(STRINGS | AUTHOR)
@@ -43,19 +44,32 @@ def _marked(one: Sentence, found: Found, facts: Facts) -> Text:
         joined(STRINGS.pair(f"verdict.{found[n - 1][1].verdict}"), AUTHOR.pair("claim", n=n))
         for n in one.claims
     ]
-    if strange := unknown_numbers(one, facts):
-        said.append(AUTHOR.pair("no_row", numbers=", ".join(strange)))
+    said += _strange(one, found, facts)
     if not said:
         return one.text
     return joined_text(one.text, verdict_text(joined(*said, joint="; ")))
 
 
-def unknown_numbers(one: Sentence, facts: Facts) -> list[str]:
-    """Numbers of a sentence, in either language, that no row, setting or criterion has."""
-    plain = " ".join(dict.fromkeys(one.text.plain(lang) for lang in ("en", "ko")))
-    return list(dict.fromkeys(
-        n.text for n in numerals(plain) if not facts.has(n)
-    ))  # fmt: skip
+def _strange(one: Sentence, found: Found, facts: Facts) -> list[Pair]:
+    """That numbers of a sentence are nowhere, where they are."""
+    if not (strange := unknown_numbers(one, found, facts)):
+        return []
+    return [AUTHOR.pair("no_result" if one.claims else "no_row", numbers=", ".join(strange))]
+
+
+def unknown_numbers(one: Sentence, found: Found, facts: Facts) -> list[str]:
+    """Numbers of a sentence, in either language: of one with a claim those that neither the claim
+    nor its result has, of another those that no row, setting or criterion has."""
+    plain = " ".join(dict.fromkeys(one.text.plain(lang) for lang in LANGUAGES))
+    stated = (
+        f"{claim.text} {finding.why}" for claim, finding in (found[n - 1] for n in one.claims)
+    )
+    known = [n for text in stated for n in numerals(text)]
+
+    def has(n: Numeral) -> bool:
+        return any(n.prints(k.value) for k in known) if one.claims else facts.has(n)
+
+    return list(dict.fromkeys(n.text for n in numerals(plain) if not has(n)))
 
 
 def unsupported(of: Material, own: AuthorText, found: Found) -> list[Sentence]:
@@ -63,7 +77,7 @@ def unsupported(of: Material, own: AuthorText, found: Found) -> list[Sentence]:
     return [
         one for one in own.sentences()
         if any(found[n - 1][1].verdict != SUPPORTED for n in one.claims)
-        or unknown_numbers(one, of.facts)
+        or unknown_numbers(one, found, of.facts)
     ]  # fmt: skip
 
 
@@ -98,7 +112,7 @@ def _table(of: Material, sentences: Sequence[Sentence], found: Found) -> Table:
     for one in sentences:
         for n in one.claims:
             claim, finding = found[n - 1]
-            en, ko = one.pair
+            en, ko = map(_without_cites, one.text)
             rows.append({
                 "place": named(one.where),
                 "sentence": Cell(en, ko=ko),
@@ -110,6 +124,10 @@ def _table(of: Material, sentences: Sequence[Sentence], found: Found) -> Table:
     return lab_table("author", rows, strings=ALL, words=words)
 
 
+def _without_cites(spans: Spans) -> str:
+    return "".join(span.text for span in spans if span.style != "cite").replace(" .", ".")
+
+
 def _list(of: Material, wrong: Sequence[Sentence], found: Found) -> list[Block]:
     """Every sentence with why the measurements do not support it."""
     items = []
@@ -119,8 +137,7 @@ def _list(of: Material, wrong: Sequence[Sentence], found: Found) -> list[Block]:
             for n in one.claims
             if found[n - 1][1].verdict != SUPPORTED
         ]
-        if strange := unknown_numbers(one, of.facts):
-            reasons.append(AUTHOR.pair("no_row", numbers=", ".join(strange)))
+        reasons += _strange(one, found, of.facts)
         why = words(joined(same(" ("), listed(reasons), same(")")))
         items.append(joined_text(words(same(f"{one.where}: ")), one.text, why, joint=""))
     return [Bullets(tuple(items), author=True)]

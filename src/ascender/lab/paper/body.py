@@ -19,6 +19,7 @@ from ascender.lab.paper.document import (
     Formula,
     Heading,
     Paragraph,
+    Quote,
     TableBlock,
     Text,
     text,
@@ -37,7 +38,7 @@ from ascender.lab.paper.numbers import between, count, counted, in_a_row, named,
 from ascender.lab.paper.paper_figures import NUMBERS
 from ascender.lab.paper.summary import Found, abstract, claim_counts, conclusion
 from ascender.lab.reports.length_figures import at_lengths
-from ascender.report.table import Cell
+from ascender.report.table import Cell, Table
 
 FORMULA = r"""\begin{aligned}
 S_{ij} &= \Bigl(\, q_i \cdot k_j / \sqrt{d}
@@ -48,6 +49,7 @@ S_{ij} &= \Bigl(\, q_i \cdot k_j / \sqrt{d}
 A_i &= \operatorname{softmax}_{j \in V(i)} S_{ij}
 \end{aligned}"""
 Drawn = Mapping[str, Sequence[FigureBlock]]
+Captions = Mapping[str, Text]
 
 
 def opening(of: Material, found: Found, own: AuthorText) -> list[Block]:
@@ -63,13 +65,14 @@ def opening(of: Material, found: Found, own: AuthorText) -> list[Block]:
 
 def body(of: Material, found: Found, own: AuthorText, drawn: Drawn) -> list[Block]:
     """Everything between the abstract and the references."""
-    figures = _with_captions(of, found, own, drawn)
+    captions = {name: marked(said, found, of.facts) for name, said in own.captions.items() if said}
+    figures = {name: _figure(drawn[name], name, captions) for name in NUMBERS}
     return [
-        *_introduction(of), *_method(of, figures), *_setup(of),
-        Heading(1, _say("results"), "sec:results"),
-        *_claims(of, found), *_efficiency(of, found, own, figures),
-        *_quality(of, found, own, figures), *_interpretability(of, found, own, figures),
-        *_length(of, figures),
+        *_introduction(of), *_method(), *figures["maps"], *_setup(of),
+        Heading(1, _say("results"), "sec:results"), *_claims(of, found),
+        *_efficiency(of, captions), *figures["pareto"], *_quality(of, captions), *figures["deltas"],
+        *_interpretability(of, captions), *figures["heads"],
+        Heading(2, _say("length"), "sec:length"), *_no_lengths(of, drawn), *figures["length"],
         *_conclusion(of, found, own), *author_check(of, own, found), *checklist(of),
     ]  # fmt: skip
 
@@ -87,13 +90,12 @@ def _introduction(of: Material) -> list[Block]:
     ]
 
 
-def _method(of: Material, figures: Drawn) -> list[Block]:
+def _method() -> list[Block]:
     rules = tuple(_say(f"method.{rule}") for rule in ("align", "sep", "coh"))
     return [
         Heading(1, _say("method"), "sec:method"),
         Paragraph(_say("method.score")), Formula(FORMULA, "eq:score"),
         Paragraph(_say("method.symbols")), Bullets(rules), Paragraph(_say("method.more")),
-        *_figure(figures, "maps"),
     ]  # fmt: skip
 
 
@@ -127,47 +129,35 @@ def _claims(of: Material, found: Found) -> list[Block]:
     return [*blocks, Paragraph(said), TableBlock(claims_table(of, found))]
 
 
-def _efficiency(of: Material, found: Found, own: AuthorText, figures: Drawn) -> list[Block]:
+def _efficiency(of: Material, captions: Captions) -> list[Block]:
     layers, training = layer_efficiency(of), trial_efficiency(of)
-    said = _own_caption(of, found, own, "efficiency")
-    blocks: list[Block] = [
+    none = [] if layers.rows else [Paragraph(_say("efficiency.no_layers"))]
+    return [
         Heading(2, _say("efficiency"), "sec:efficiency"), Paragraph(_say("efficiency.said")),
+        *none, *_tables([layers, training], captions.get("efficiency")),
     ]  # fmt: skip
-    if layers.rows:
-        blocks.append(TableBlock(layers, author=said))
-    else:
-        blocks.append(Paragraph(_say("efficiency.no_layers")))
-    if training.rows:
-        blocks.append(TableBlock(training, author=None if layers.rows else said))
-    return [*blocks, *_figure(figures, "pareto")]
 
 
-def _quality(of: Material, found: Found, own: AuthorText, figures: Drawn) -> list[Block]:
+def _quality(of: Material, captions: Captions) -> list[Block]:
     table = quality(of)
-    shown: list[Block] = [Paragraph(_say("quality.none"))]
-    if table.rows:
-        said = _own_caption(of, found, own, "quality")
-        shown = [Paragraph(_say("quality.said")), TableBlock(table, author=said)]
-    heading = Heading(2, _say("quality"), "sec:quality")
-    return [heading, *shown, *_figure(figures, "deltas")]
+    lead = Paragraph(_say("quality.said" if table.rows else "quality.none"))
+    shown = _tables([table], captions.get("quality"))
+    return [Heading(2, _say("quality"), "sec:quality"), lead, *shown]
 
 
-def _interpretability(of: Material, found: Found, own: AuthorText, figures: Drawn) -> list[Block]:
-    tables = [table for table in (groups(of), contributions(of), agreement(of)) if table.rows]
-    said = _own_caption(of, found, own, "interpretability")
-    shown: list[Block] = [
-        TableBlock(table, author=None if i else said) for i, table in enumerate(tables)
-    ]
-    heading = Heading(2, _say("interpretability"), "sec:interpretability")
-    lead = Paragraph(_say("interpretability.said" if shown else "interpretability.none"))
-    return [heading, lead, *shown, *_figure(figures, "heads")]
+def _interpretability(of: Material, captions: Captions) -> list[Block]:
+    tables = [groups(of), contributions(of), agreement(of)]
+    there = any(table.rows for table in tables)
+    lead = Paragraph(_say("interpretability.said" if there else "interpretability.none"))
+    shown = _tables(tables, captions.get("interpretability"))
+    return [Heading(2, _say("interpretability"), "sec:interpretability"), lead, *shown]
 
 
-def _length(of: Material, figures: Drawn) -> list[Block]:
-    heading: list[Block] = [Heading(2, _say("length"), "sec:length")]
-    if figures["length"] and not any(map(at_lengths, in_order(of))):
-        heading.append(Paragraph(_say("missing.lengths", n=named(NUMBERS["length"]))))
-    return [*heading, *_figure(figures, "length")]
+def _no_lengths(of: Material, drawn: Drawn) -> list[Block]:
+    """That figure 5 has costs only, where that is so."""
+    if not drawn["length"] or any(map(at_lengths, in_order(of))):
+        return []
+    return [Paragraph(_say("missing.lengths", n=named(NUMBERS["length"])))]
 
 
 def _conclusion(of: Material, found: Found, own: AuthorText) -> list[Block]:
@@ -180,28 +170,21 @@ def _conclusion(of: Material, found: Found, own: AuthorText) -> list[Block]:
     return [Heading(1, _say("conclusion"), "sec:conclusion"), *theirs, *conclusion(of, found)]
 
 
-# --- figures and the author's captions
+# --- tables and figures with the author's captions, which are printed without them too
 
 
-def _figure(figures: Drawn, name: str) -> list[Block]:
+def _tables(tables: Sequence[Table], caption: Text | None) -> list[Block]:
+    """Those with rows; the first has the author's caption."""
+    there = [table for table in tables if table.rows]
+    if caption is not None and not there:
+        return [Quote(caption, author=True)]
+    return [TableBlock(table, author=None if i else caption) for i, table in enumerate(there)]
+
+
+def _figure(parts: Sequence[FigureBlock], name: str, captions: Captions) -> list[Block]:
     """A sentence that leads to the figure, or that says why there is none."""
-    if not figures[name]:
-        return [Paragraph(_say(f"missing.{name}", n=named(NUMBERS[name])))]
-    return [Paragraph(_say(f"{name}.why")), *figures[name]]
-
-
-def _with_captions(of: Material, found: Found, own: AuthorText, drawn: Drawn) -> Drawn:
-    """Figures with the author's captions, below the first part of each."""
-    return {
-        name: [
-            replace(block, author=_own_caption(of, found, own, f"figure{NUMBERS[name]}"))
-            if i == 0 else block
-            for i, block in enumerate(blocks)
-        ]
-        for name, blocks in drawn.items()
-    }  # fmt: skip
-
-
-def _own_caption(of: Material, found: Found, own: AuthorText, name: str) -> Text | None:
-    sentences = own.captions.get(name)
-    return marked(sentences, found, of.facts) if sentences else None
+    caption = captions.get(f"figure{NUMBERS[name]}")
+    if not parts:
+        own = [] if caption is None else [Quote(caption, author=True)]
+        return [Paragraph(_say(f"missing.{name}", n=named(NUMBERS[name]))), *own]
+    return [Paragraph(_say(f"{name}.why")), replace(parts[0], author=caption), *parts[1:]]

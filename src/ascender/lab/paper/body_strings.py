@@ -18,7 +18,7 @@ BODY = Strings({
         "close flockmates (separation), turn to their mean heading (alignment), move towards their "
         "mean position (cohesion). ASCender writes the three rules as additive terms of the "
         "attention score, with learned weights and gates, so that a score splits into named parts.",
-        "어텐션 [@vaswani2017]은 모든 키에 질의와의 유사도만으로 가중치를 준다. 보이드 "
+        "어텐션 [@vaswani2017]은 모든 키에 쿼리와의 유사도만으로 가중치를 준다. 보이드 "
         "[@reynolds1987]는 무리의 새마다 세 가지 지역 규칙을 둔다. 가까운 새와 거리를 두고(분리), "
         "이웃의 평균 방향으로 향하고(정렬), 이웃의 평균 위치로 간다(응집). ASCender는 이 세 규칙을 "
         "가중치와 게이트를 학습하는 어텐션 점수의 항으로 쓰므로, 점수가 이름 있는 부분으로 나뉜다.",
@@ -37,7 +37,7 @@ BODY = Strings({
         "Per head, with query $q_i$, key $k_j$, latent coordinates $z$ and semantic projections "
         "$h$ of the tokens, the score of key $j$ for query $i$ and the weights over the visible "
         "keys $V(i)$ are",
-        "헤드마다 토큰의 질의 $q_i$, 키 $k_j$, 잠재 좌표 $z$, 의미 사영 $h$가 있을 때, 질의 "
+        "헤드마다 토큰의 쿼리 $q_i$, 키 $k_j$, 잠재 좌표 $z$, 의미 사영 $h$가 있을 때, 쿼리 "
         "$i$에 대한 키 $j$의 점수와 보이는 키 $V(i)$에 대한 가중치는 다음과 같다.",
     ),
     "method.symbols": (

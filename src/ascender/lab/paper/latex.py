@@ -22,7 +22,7 @@ from ascender.lab.paper.document import (
 )
 from ascender.lab.paper.strings import PAPER
 from ascender.lab.paper.tex_layout import UPRIGHT, em
-from ascender.lab.paper.tex_tables import table_lines
+from ascender.lab.paper.tex_tables import TURN, TURNED_BACK, table_lines
 from ascender.lab.paper.tex_text import inline, plain
 
 FONTS = ("Noto Serif CJK KR", "NanumMyeongjo", "Noto Sans CJK KR", "NanumGothic", "UnBatang")
@@ -37,7 +37,7 @@ PREAMBLE = r"""% written by `ascender paper`; compile with: xelatex, bibtex, xel
 \usepackage{fontspec}
 \usepackage{array,booktabs,longtable,pdflscape}
 \usepackage{graphicx}
-\usepackage[font=small,labelfont=bf,width=\textwidth]{caption}
+\usepackage[font=small,labelfont=bf]{caption}
 \usepackage[numbers,sort&compress]{natbib}
 % links, where their font is installed (Debian: texlive-fonts-recommended)
 \suppressfontnotfounderror=1 \font\linkfont=pzdr \suppressfontnotfounderror=0
@@ -91,8 +91,7 @@ def latex(document: Document, lang: str) -> str:
 
 def _one_turn(lines: list[str]) -> list[str]:
     """Turned tables that follow each other share their pages."""
-    end, begin = r"\end{landscape}", r"\begin{landscape}"
-    joined = re.sub(rf"{re.escape(end)}\s*{re.escape(begin)}", "", "\n".join(lines))
+    joined = re.sub(rf"{re.escape(TURNED_BACK)}\s*{re.escape(TURN)}", "", "\n".join(lines))
     return joined.split("\n")
 
 

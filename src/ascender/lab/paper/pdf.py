@@ -51,8 +51,8 @@ def build_pdf(source: Path, say: Callable[[str], None]) -> Path:
     log = source.with_suffix(".log").read_text(encoding="utf-8", errors="replace")
     for line in remarks(log):
         say(f"{source.name}: {line}")
-    for suffix in LEFT:
-        source.with_suffix(suffix).unlink(missing_ok=True)
+    for path in (*map(source.with_suffix, LEFT), source.with_name("missfont.log")):
+        path.unlink(missing_ok=True)
     return source.with_suffix(".pdf")
 
 

@@ -18,13 +18,13 @@ PROCEDURES = Strings({
     "layer.project": (
         "Project the tokens to queries, keys, values, coordinates $z$ and semantic directions "
         "$h$; positions rotate or bias the base score only. `nn/module.py:AscenderAttention`",
-        "토큰을 질의, 키, 값, 좌표 $z$, 의미 방향 $h$로 사영한다. 위치는 기본 점수만 돌리거나 "
+        "토큰을 쿼리, 키, 값, 좌표 $z$, 의미 방향 $h$로 사영한다. 위치는 기본 점수만 돌리거나 "
         "더한다. `nn/module.py:AscenderAttention`",
     ),
     "layer.visible": (
         "Find the visible keys $V(i)$ of each query (causal, padding, window) and the others "
         "among them, $P(i)$. Nothing below reads a key outside. `core/visibility.py:Visibility`",
-        "질의마다 보이는 키 $V(i)$(인과, 채움, 윈도우)와 그중 자신을 뺀 $P(i)$를 구한다. 이후의 "
+        "쿼리마다 보이는 키 $V(i)$(인과, 채움, 윈도우)와 그중 자신을 뺀 $P(i)$를 구한다. 이후의 "
         "어떤 것도 그 밖의 키를 읽지 않는다. `core/visibility.py:Visibility`",
     ),
     "layer.flock": (

@@ -57,19 +57,20 @@ SETTINGS = Strings({
         "Causal: {causal}. Every query sees every key: {full}. Padding is masked wherever "
         "examples have different lengths. A window or a flock is part of the variant (Table "
         "[#tab:variants]).",
-        "인과 마스크: {causal}. 모든 질의가 모든 키를 보는 과제: {full}. 길이가 다른 예제의 "
+        "인과 마스크: {causal}. 모든 쿼리가 모든 키를 보는 과제: {full}. 길이가 다른 예제의 "
         "채움은 가린다. 윈도우와 무리는 변형에 속한다(표 [#tab:variants]).",
     ),
     "cache": (
         "No prediction was read from a key-value cache: training and scoring are one pass over "
-        "each batch. {shared} variants hand the neighbours of one layer to the next ({names}).",
+        "each batch. Variants that hand the neighbours of one layer to the next: {shared} "
+        "({names}).",
         "예측에 키-값 캐시를 읽지 않았다. 학습과 채점은 배치마다 한 번 계산한다. 한 층의 이웃을 "
         "다음 층에 넘기는 변형은 {shared}개이다({names}).",
     ),
     "cache_written": (
         "Tasks that write answers ({tasks}) decode with a key-value cache; all other scoring and "
-        "training is one pass a batch. {shared} variants hand the neighbours of one layer to the "
-        "next ({names}).",
+        "training is one pass a batch. Variants that hand the neighbours of one layer to the "
+        "next: {shared} ({names}).",
         "답을 쓰는 과제({tasks})는 키-값 캐시로 풀고, 나머지 채점과 학습은 배치마다 한 번 "
         "계산한다. 한 층의 이웃을 다음 층에 넘기는 변형은 {shared}개이다({names}).",
     ),

@@ -3,8 +3,8 @@ into which parts it is split. Nothing is set below 7 points.
 
     widths    of text are estimated from the widths of Latin Modern and Nanum Myeongjo
     natural   of a column: its widest cell in one line; least: its longest piece that cannot break
-    order     upright with numbers in one line, upright with numbers in two lines, turned so, each
-              at 8 points and then at 7; then parts below each other
+    order     upright with numbers in one line, then in two; a short table with narrow words; turned
+              so; each at 8 points and then at 7; then parts below each other
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ LINES = 5  # a cell of words should not need more
 ALIKE = 1.0  # units: columns that need so little more or less are treated alike
 SLACK = 0.2  # units: widths are estimates
 NAME = 11.5  # units: what is shorter is a name, and stays in one line
+TIGHT, FEW = 8.0, 24  # units that words get, in a table of so few rows, before it is turned
 WIDE = 0.34  # of the width: what a column of words may ask for, at least
 PIECES = re.compile(r"(?<=[+=/_:])(?=\w)|(?<=[,.-])(?=[^\W\d])|\s+")  # as tex_text breaks names
 CLOSED = re.compile(r"\s+(?=[\[(±])")  # where a cell of numbers may be broken
@@ -79,7 +80,8 @@ def layouts(table: Table, lang: str) -> list[Layout]:
     every part starts with the columns that name the rows."""
     needs = [_need(table, i, lang) for i in range(len(table.columns))]
     every = tuple(range(len(needs)))
-    for turned, pick in product((False, True), ("good", "least")):
+    picks = ("good", "least", "tight") if len(table.rows) <= FEW else ("good", "least")
+    for turned, pick in product((False, True), picks):
         for size in SIZES:
             if (fit := _fitted(every, needs, size, turned, pick)) is not None:
                 return [fit]
@@ -138,8 +140,10 @@ def _fitted(
 
 
 def _asked(need: Need, pick: str, wide: float) -> float:
-    """What a column asks for: words what reads well, up to a third of the page; numbers one line,
-    or, `least`, a line for each of their parts."""
+    """What a column asks for: words what reads well, up to a third of the page, or `tight` little;
+    numbers one line, or, but for `good`, a line for each of their parts."""
+    if need.words and pick == "tight":
+        return max(need.least, min(need.good, TIGHT))
     if need.words:
         return max(need.least, min(need.good, wide))
     return need.good if pick == "good" else need.least

@@ -13,6 +13,8 @@ from ascender.report.strings import in_language
 from ascender.report.table import Cell, Table
 
 TOGETHER = 34  # lines up to which a table stays on one page
+TURN, TURNED_BACK = r"\begin{landscape}\LTcapwidth=\linewidth", r"\end{landscape}"
+MANY = 1.4  # lines a row
 SIZE = {8: r"\footnotesize", 7: r"\scriptsize"}
 
 
@@ -23,7 +25,7 @@ def table_lines(block: TableBlock, lang: str) -> list[str]:
     for i, part in enumerate(parts):
         short = lines(block.table, part, lang) <= TOGETHER
         own = (_tabular if short else _longtable)(block, part, lang, i, len(parts))
-        said += [r"\begin{landscape}", *own, r"\end{landscape}"] if part.turned else own
+        said += [TURN, *own, TURNED_BACK] if part.turned else own
     return said
 
 
@@ -84,13 +86,13 @@ def _caption(block: TableBlock, lang: str, i: int, n: int, first: str, later: st
 
 
 def _rows(table: Table, part: Layout, lang: str) -> Iterator[str]:
-    """A small space where the first column changes; the first and the last rows of a long table
-    are not left alone on a page."""
+    """A small space where the first column changes, and between all rows where many have several
+    lines; the first and the last rows of a long table are not left alone on a page."""
     first = part.columns[0]
     grouped = len({row[first].text for row in table.rows}) < len(table.rows)
-    last = len(table.rows) - 1
+    last, spaced = len(table.rows) - 1, lines(table, part, lang) > MANY * len(table.rows)
     for n, row in enumerate(table.rows):
-        if n and grouped and row[first].text != table.rows[n - 1][first].text:
+        if n and (spaced or (grouped and row[first].text != table.rows[n - 1][first].text)):
             yield r"\addlinespace[2pt]"
         end = r" \\*" if n < 2 or n >= last - 2 else r" \\"
         yield " & ".join(_cell(row[c], lang) for c in part.columns) + end
