@@ -64,6 +64,8 @@ def build(
         pdf.need_tex()
     if with_docx:
         pdf.need_pandoc()
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder; expected one of `ascender lab run --out`")
     old = _written(out)
     own = AuthorText() if text_file is None else read_author(text_file, claimed(folder)[1])
     say(f"reading {folder}")

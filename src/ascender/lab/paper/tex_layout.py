@@ -26,7 +26,7 @@ LINES = 5  # a cell of words should not need more
 ALIKE = 1.0  # units: columns that need so little more or less are treated alike
 SLACK = 0.2  # units: widths are estimates
 NAME = 11.5  # units: what is shorter is a name, and stays in one line
-TIGHT, FEW = 8.0, 24  # units that words get, in a table of so few rows, before it is turned
+TIGHT, FEW = 8.0, 48  # units that words get, in a table of so few rows, before it is turned
 WIDE = 0.34  # of the width: what a column of words may ask for, at least
 PIECES = re.compile(r"(?<=[+=/_:])(?=\w)|(?<=[,.-])(?=[^\W\d])|\s+")  # as tex_text breaks names
 CLOSED = re.compile(r"\s+(?=[\[(±])")  # where a cell of numbers may be broken
