@@ -6,6 +6,7 @@ without rules, ASCender's best for its variants.
 """
 
 from collections.abc import Iterable, Sequence
+from math import ceil
 
 from ascender.lab.suite import seeded
 from ascender.lab.verdict import DecisionRule
@@ -54,6 +55,33 @@ GOALS = {"fewshot-digits": 0.9, "distinct": 0.45, "grouping": 0.9, "recall": 0.9
 LEANING = ("fewshot-digits", "distinct", "grouping", "pylib")  # Cliff's δ ≥ ½ after four seeds
 RULED = ("ascender", "shuffled")
 RULE = DecisionRule(alpha=0.05, smallest=0.005)
+
+
+def same_keys(far: int, window: int, causal: bool = True) -> dict[str, str]:
+    """Variants that see as many keys a query as flock scope with these sizes, |F|, by what chooses
+    them. Positions and further pieces go behind: f"{name}+rope".
+
+    BigBird has one global, one random and one block on each side (causal: before) beside its own,
+    of the smallest length with which a query sees |F| keys or more, on average over a block.
+    """
+    size = f"far={far}+window={window}"
+    F = far + (1 if causal else 2) * window + 1
+    blocks, own = (3, 0.5) if causal else (6, 0.0)  # causal: on average half of the own block
+    block = ceil((F - own) / (blocks + own))
+    return {
+        "index": f"flock+{size}",
+        "index, no rules": f"flock+{size}+rules=none",
+        "index, index loss": f"flock-index-loss+{size}",
+        "index, index loss, no rules": f"flock-index-loss+{size}+rules=none",
+        "random": f"flock-random+{size}",
+        "random, no rules": f"flock-random+{size}+rules=none",
+        "base scores": f"flock-top-scores+{size}",
+        "base scores, no rules": f"flock-top-scores+{size}+rules=none",
+        "base scores, no rules, no term": f"flock-top-scores+{size}+rules=none+affinity_term=False",
+        "base scores, no window": f"vanilla+topk+size={F}",
+        "window": f"longformer+window={far + window if causal else window + ceil(far / 2)}",
+        "blocks": f"bigbird+block={block}+random=1",
+    }
 
 
 def goals(tasks: Iterable[str]) -> dict[str, float]:

@@ -22,15 +22,47 @@ hypothesis.settings.load_profile("few")
 
 def pytest_addoption(parser):
     parser.addoption("--cuda", action="store_true", help="collect the tests of CUDA, GPU or not")
+    where = "run them on a stand-in (support/stand_in_gpu.py)"
+    parser.addoption("--stand-in-gpu", action="store_true", help=where)
 
 
 def pytest_generate_tests(metafunc):
     """`device`: the CPU; CUDA too where there is a GPU, so that nothing is skipped without one."""
     if "device" in metafunc.fixturenames:
         devices = ["cpu"]
-        if torch.cuda.is_available() or metafunc.config.getoption("cuda"):
-            devices.append(pytest.param("cuda", marks=pytest.mark.cuda))
+        stand_in = metafunc.config.getoption("stand_in_gpu")
+        if torch.cuda.is_available() or metafunc.config.getoption("cuda") or stand_in:
+            name = "meta" if stand_in else "cuda"
+            devices.append(pytest.param(name, marks=pytest.mark.cuda, id="cuda"))
         metafunc.parametrize("device", devices)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Backends that a device does not have are no tests there."""
+    from support.cases import runs_on
+
+    kept, left = [], []
+    for item in items:
+        given = getattr(item, "callspec", None)
+        names = ("device", "backend", "dtype")
+        asked = [given.params.get(name) for name in names] if given else [None]
+        taken = any(value is None for value in asked) or runs_on(*asked)
+        (kept if taken else left).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
+
+
+@pytest.fixture(autouse=True)
+def _stand_in_gpu(request, monkeypatch):
+    called = getattr(request.node, "callspec", None)
+    if called is None or called.params.get("device") != "meta":
+        yield
+        return
+    from support.stand_in_gpu import stand_in_gpu
+
+    with stand_in_gpu(monkeypatch):
+        yield
 
 
 @pytest.fixture

@@ -40,6 +40,9 @@ VECTORS: dict[str, list[tuple[float, float]]] = {
     "h_q": [(1.0, 0.1), (1.0, 0.2), (0.1, 1.0), (0.8, 0.5), (0.3, -1.0)],
 }
 
+NUMBERS: dict[str, Any] = {
+    "omega_align": 0.5, "omega_sep": 0.3, "omega_coh": 0.5, "k": 2, "kappa": 2.0
+}  # fmt: skip
 TERMS = ("base", "align", "sep", "coh")
 TEXT = Strings({
     "title": ("Attention scores taken apart", "어텐션 점수의 분해"),
@@ -78,7 +81,7 @@ def five_tokens() -> dict[str, Any]:
     inputs: dict[str, Any] = {
         name: torch.tensor(rows, dtype=torch.float64)[None, None] for name, rows in VECTORS.items()
     }
-    rules = Rules(omega_align=0.5, omega_sep=0.3, omega_coh=0.5, k=2, kappa=2.0)
+    rules = Rules(**NUMBERS)
     out, parts = asc_attention(**inputs, rules=rules, return_parts=True)
     return {
         "tokens": TOKENS, "inputs": inputs, "rules": rules, "out": out, "parts": parts, "row": ROW

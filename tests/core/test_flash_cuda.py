@@ -18,57 +18,9 @@ from ascender.core.rules import Rules
 from ascender.kernels import gpu
 from ascender.nn.positions.alibi import Alibi
 from support.gpu_traced import Launches
+from support.kernels_by_definition import OPERATORS, scores
 
 B, H, G, N, M, D, E = 2, 6, 2, 37, 41, 5, 4
-
-
-def scores(Q, K, bias, causal):
-    s = (Q @ K.mT).float()
-    s = s if bias is None else s + bias
-    return s.masked_fill(torch.ones_like(s, dtype=torch.bool).triu(1), -torch.inf) if causal else s
-
-
-def forward(Q, K, V, bias, compute_lse, dropout, causal, *, scale):
-    """aten's efficient attention by its definition: widths of 16, lse padded to 32 with ∞."""
-    assert (scale, dropout, compute_lse) == (1.0, 0.0, True)
-    assert not any(t.shape[-1] % 16 for t in (Q, K, V))
-    assert bias is None or (bias.stride(0) % 16 == 0 and bias.shape == (*Q.shape[:3], K.shape[2]))
-    s = scores(Q, K, bias, causal)
-    lse = F.pad(s.logsumexp(-1), (0, -Q.shape[2] % 32), value=torch.inf)
-    seed = torch.zeros((), dtype=torch.long)
-    return s.softmax(-1).to(V.dtype) @ V, lse, seed, seed
-
-
-def backward(g, Q, K, V, bias, out, lse, seed, offset, dropout, wanted, causal, *, scale):
-    p = (scores(Q, K, bias, causal) - lse[..., : Q.shape[2], None]).exp()
-    ds = p * (g @ V.mT - (g * out).sum(-1, keepdim=True))
-    return ds.to(Q.dtype) @ K, ds.mT.to(Q.dtype) @ Q, p.mT.to(Q.dtype) @ g, None
-
-
-def flash(Q, K, V, dropout, causal, debug, *, scale):
-    """aten's flash attention: one width, and what its backward wants."""
-    assert (dropout, debug, Q.shape[-1], Q.shape[-1] % 16) == (0.0, False, V.shape[-1], 0)
-    out, lse, *seed = forward(Q, K, V, None, True, 0.0, causal, scale=scale)
-    return out, lse[..., : Q.shape[2]], None, None, Q.shape[2], K.shape[2], *seed, None
-
-
-def flash_backward(g, Q, K, V, out, lse, a, b, n, m, dropout, causal, seed, offset, *, scale):
-    assert (a, b, n, m) == (None, None, Q.shape[2], K.shape[2])
-    return backward(g, Q, K, V, None, out, lse, seed, offset, 0, None, causal, scale=scale)[:3]
-
-
-def cudnn(Q, K, V, bias, compute_lse, dropout, causal, debug, *, scale):
-    """cuDNN's, whose lse is (B, H, N, 1)."""
-    assert (bias, compute_lse, debug) == (None, True, False)
-    out, lse, *seed = forward(Q, K, V, None, True, dropout, causal, scale=scale)
-    lse = lse[..., : Q.shape[2], None]
-    return out, lse, None, None, Q.shape[2], K.shape[2], *seed, None
-
-
-def cudnn_backward(g, Q, K, V, out, lse, seed, offset, bias, a, b, n, m, dropout, causal, *, scale):
-    assert (bias, a, b, n, m, lse.shape[-1]) == (None, None, None, Q.shape[2], K.shape[2], 1)
-    lse = lse.squeeze(-1)
-    return backward(g, Q, K, V, None, out, lse, seed, offset, 0, None, causal, scale=scale)[:3]
 
 
 def fa4(q, k, v, softmax_scale, causal, return_lse):
@@ -88,13 +40,10 @@ def as_on_cuda(monkeypatch):
     def counted(run):
         return lambda *a, **kw: calls.append(a[0].dtype) or run(*a, **kw)
 
-    named = {"efficient": (forward, backward), "flash": (flash, flash_backward)}
-    named["cudnn"] = (cudnn, cudnn_backward)
-    operators = types.SimpleNamespace()
-    for name, (run, back) in named.items():
-        setattr(operators, f"_scaled_dot_product_{name}_attention", counted(run))
-        setattr(operators, f"_scaled_dot_product_{name}_attention_backward", back)
-    monkeypatch.setattr(stock_kernels, "aten", operators)
+    operators = {
+        name: run if name.endswith("backward") else counted(run) for name, run in OPERATORS.items()
+    }
+    monkeypatch.setattr(stock_kernels, "aten", types.SimpleNamespace(**operators))
     monkeypatch.setattr(gpu, "on_gpu", lambda t: True)
     monkeypatch.setattr(gpu, "has_triton", lambda: False)
     return calls
@@ -176,6 +125,48 @@ def test_the_fold_equals_the_definition(causal, as_on_cuda):
     for a, b in zip(*found, strict=True):
         assert torch.allclose(a, b, atol=1e-4 * b.abs().max().item())
     assert len(as_on_cuda) >= 2
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("groups", [1, G])
+@pytest.mark.parametrize(
+    "kind", ["plain", "rotary", "one length", "alibi", "mask by head", "by head"]
+)
+def test_grouped_keys_stay_grouped(kind, groups, causal, as_on_cuda, monkeypatch):
+    """The fold over keys that heads share equals the definition, and no pass has more heads of keys
+    and values than there are, unless something else of the keys differs by head."""
+    inputs, options = call(causal=causal)
+    q, k, v, z, h = inputs
+    k, v = k[:, :groups], v[:, :groups]
+    if kind == "rotary":
+        options["bare"] = torch.randn_like(k)
+    if kind == "one length":
+        k = F.normalize(k, dim=-1)
+        options["key_norm"] = 1.0
+    if kind == "alibi":
+        options["other"] = LowRank(torch.randn(H, 70, 1), torch.randn(70, 1))
+    if kind == "mask by head":
+        options["mask"] = torch.rand(B, H, 1, 70) > 0.2
+    if kind == "by head":
+        z = torch.randn(B, H, 70, 4)
+    heads = []
+    run = flash_cuda.attend
+
+    def counted(Q, K, V, *more):
+        heads.append((K.shape[1], V.shape[1]))
+        return run(Q, K, V, *more)
+
+    monkeypatch.setattr(flash_cuda, "attend", counted)
+    found = []
+    for backend in ("folded", "dense"):
+        leaves = [t.clone().requires_grad_() for t in (q, k, v, z, h)]
+        out = asc_attention(*leaves, backend=backend, **options)
+        found.append([out, *torch.autograd.grad(out.square().sum(), leaves)])
+    for a, b in zip(*found, strict=True):
+        assert torch.allclose(a, b, atol=1e-4 * b.abs().max().item())
+    of_keys, of_values = heads[-1]
+    assert of_values == (H if kind == "mask by head" else groups)
+    assert of_keys == (H if "by head" in kind else groups)
 
 
 @pytest.mark.parametrize("kind", ["alibi", "window", "flock", "flock in float64"])

@@ -263,7 +263,7 @@ def test_one_token(dtype, causal, device):
     """N = 1: the token looks at itself; or at nobody."""
     x = replace(flocked("full", size=1, device=device).to(dtype), masks={"causal": causal})
     nobody = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device=device)
-    for backend in ("dense", *flock_serving(dtype)):
+    for backend in ("dense", *flock_serving(dtype, device=device)):
         assert all_finite(x, backend)
         assert gap(run(x, backend), x.leaves["v"]) <= TOLERANCE[dtype]
         assert not run(replace(x, masks={"mask": nobody}), backend).any()

@@ -118,7 +118,7 @@ def check_float64(x, backends):
 @pairs(8)
 def test_twins_agree_in_float64(kind, options, device):
     x = flocked(kind, options, device=device)
-    check_float64(x, flock_serving() if kind in FEW else ["flock"])
+    check_float64(x, flock_serving(device=device) if kind in FEW else ["flock"])
 
 
 @pytest.mark.parametrize("options", ["shared", "plain distance far-per-head"])
@@ -132,9 +132,9 @@ def test_twins_agree_where_lists_are_longer_than_the_keys(device):
     for kind in ("full", "causal", "window"):
         x = flocked(kind, "given", 4, device=device)
         masks = {**x.masks, "window": 5}
-        check_float64(replace(x, masks=masks), flock_serving())
+        check_float64(replace(x, masks=masks), flock_serving(device=device))
         far = replace(x, neighbours="semantic", fixed={**x.fixed, "far": 50, "k": 50})
-        check_float64(far, flock_serving())
+        check_float64(far, flock_serving(device=device))
 
 
 def float32(x, backends):
@@ -154,7 +154,7 @@ def float32(x, backends):
 @pairs(8)
 def test_twins_agree_in_float32(kind, options, device):
     x = flocked(kind, options, device=device).to(torch.float32)
-    float32(x, flock_serving(torch.float32) if kind in FEW else ["flock"])
+    float32(x, flock_serving(torch.float32, device=device) if kind in FEW else ["flock"])
 
 
 @pairs(15)
@@ -175,7 +175,7 @@ def test_twins_agree_in_bfloat16(kind, options, device):
     x = flocked(kind, options, LARGE, device=device).to(torch.bfloat16)
     truth = run(x.to(torch.float64), "dense")
     dense = outputs_gap(x, run(x, "dense"), truth)
-    for backend in flock_serving(torch.bfloat16):
+    for backend in flock_serving(torch.bfloat16, device=device):
         assert outputs_gap(x, run(x, backend), truth) <= 2 * dense, backend
 
 

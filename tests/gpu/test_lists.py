@@ -25,15 +25,21 @@ def test_the_kernel_equals_the_definition(name):
             assert max(gaps[n] for n in ("q", "k", "v")) < 1e-5, (case, gaps)
 
 
+def test_decoding_from_a_cache_equals_the_definition():
+    for case, gaps in interpreted.errors("decode").items():
+        assert gaps.pop("as expected"), case
+        assert max(gaps.values()) < 1e-6, (case, gaps)
+
+
 FLOATS = (
     "UNIT", "ZQ", "ZK", "HQ", "HK", "OTHER", "BIAS", "NUM", "DQ", "DK", "DUNIT", "DV", "DZQ", "DZK",
     "DHQ", "DHK", "DOTHER", "DBIAS", "DNUM",
 )  # fmt: skip
 CALL = {
     "H": 8, "GROUPS": 2, "ZH": 1, "AH": 1, "LH": 1, "DZ": 16, "DA": 16, "BZ": 16, "BA": 16,
-    "HAS_UNIT": False, "HAS_OTHER": False, "HAS_BIAS": True, "HAS_NEAR": False, "TIED": False,
-    "TERM": True, "STANDARDISE": True, "LOCAL": False, "CAUSAL": True, "CROSS": False,
-    "ALIGN": True, "SEP": True, "COH": True,
+    "HAS_UNIT": False, "HAS_OTHER": False, "HAS_BIAS": True, "HAS_NEAR": False, "RAW": False,
+    "TIED": False, "TERM": True, "STANDARDISE": True, "LOCAL": False, "CAUSAL": True,
+    "CROSS": False, "ALIGN": True, "SEP": True, "COH": True,
 }  # fmt: skip
 # capability, type, width, |F|, warps, backward → bytes that a thread may spill
 BUDGETS = {
@@ -51,7 +57,7 @@ def compile_with(setting, folder, **changes):
     tensors = dict.fromkeys(("Q", "K", "V", "OUT", "GRAD"), f"*{kind}")
     tensors |= dict.fromkeys(FLOATS, "*fp32")
     tensors |= dict.fromkeys(("LIST", "P", "J", "SIZES"), "*i32") | {"NEAR": "*u8"}
-    tensors |= dict.fromkeys(("N", "M", "length"), "i32")
+    tensors |= dict.fromkeys(("N", "M", "length", "stride_z"), "i32")
     constants = {**CALL, "D": width, "E": width, "BL": length, "BACKWARD": backward, **changes}
     columns = max(16, min(32, 2048 // length))
     return needs(
@@ -73,6 +79,7 @@ OPTIONS = {
     "separation": {**NO_RULES, "SEP": True, "TIED": True, "TERM": False, "LOCAL": True},
     "cohesion": {**NO_RULES, "COH": True, "STANDARDISE": False, "LOCAL": True},
     "cross": {"CROSS": True, "CAUSAL": False, "HAS_BIAS": False, "HAS_NEAR": True},
+    "decoding": {"HAS_UNIT": True, "RAW": True},
     "odd widths": {"D": 80, "E": 48, "DZ": 5, "DA": 7},
 }
 

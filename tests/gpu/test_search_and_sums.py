@@ -20,7 +20,21 @@ def test_the_best_keys_are_those_of_the_definition():
     assert all(case == {"rows": 0.0, "none": 0.0} for case in found.values()), found
 
 
-INTEGERS = ("first", "N", "rows", "M", "mask_b", "mask_h", "mask_n", "R", "K", "w", "S", "total")
+INTEGERS = (
+    "first",
+    "N",
+    "rows",
+    "M",
+    "room",
+    "mask_b",
+    "mask_h",
+    "mask_n",
+    "R",
+    "K",
+    "w",
+    "S",
+    "total",
+)
 SEARCH = {
     "H": 1, "XH": 1, "YH": 1, "D": 16, "BD": 16, "W": 32, "HAS_MASK": True, "HAS_BIAS": True,
     "BOUNDED": False, "CAUSAL": True, "WINDOW": -1, "GLOBALS": 2, "CROSS": False, "BEYOND": 4,

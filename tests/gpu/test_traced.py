@@ -1,10 +1,15 @@
 """Forward on fake CUDA tensors, backward on meta tensors: nobody waits for a number, devices do not
 meet, and the launches are few, however long the text."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from ascender import AscenderAttention, LossWeights, collect
+from ascender import AscenderAttention, LossWeights, asc_attention_varlen, collect
+from ascender.core.rules import Rules
+from ascender.hf import AscenderConfig, AscenderForCausalLM
+from ascender.hf.retrofit.sparse_decode import attend_one
 from ascender.kernels import gpu
 from support.gpu_traced import Launches, fake_cuda
 
@@ -49,6 +54,7 @@ KERNEL = {
     **dict.fromkeys(BY_PAIR, "bmm"),
     **{name: "list_attention" for name in CASES if "flock" in name and name not in BY_PAIR},
     **{name: "bmm" for name in CASES if "window" in name},
+    "losses": "_scaled_dot_product_efficient_attention",
     "flock, sparse weights": "list_dot",
     "flock in float64": "bmm",
 }
@@ -103,14 +109,14 @@ def test_forward_waits_for_nothing(name):
     with fake_cuda(), torch.no_grad():
         out, launches = run("cuda", name)
     assert out.device.type == "cuda"
-    assert KERNEL.get(name, "_scaled_dot_product_efficient_attention") in launches.names
+    assert KERNEL.get(name, "main_pass") in launches.names
     assert not launches.waits
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_backward_waits_for_nothing(name, meta_as_gpu):
     _, launches = run("meta", name, backward=True)
-    kernel = KERNEL.get(name, "_scaled_dot_product_efficient_attention")
+    kernel = KERNEL.get(name, "main_pass")
     backward = {"list_dot": "list_bag_transposed", "bmm": "bmm"}
     assert backward.get(kernel, kernel + "_backward") in launches.names
     assert not launches.waits
@@ -148,7 +154,9 @@ DECODED = {
     "window and globals": {"window": 64, "n_global": 3},
     "flock": FLOCK,
     "flock, grouped": {**FLOCK, "kv_heads": 2, "position": "rope"},
+    "flock, one length": {**FLOCK, "qk_norm": True},
     "flock in half": {**FLOCK, **HALF},
+    "flock, padded": {**FLOCK, "padded": True},
     "flock and globals": GLOBALS,
     "flock without far keys": {**GLOBALS, "far": 0},
     "flock, sharpened": {**FLOCK, "normalizer": "ssmax"},
@@ -157,8 +165,8 @@ DECODED = {
 
 @pytest.mark.parametrize("name", DECODED)
 def test_decoding_waits_for_nothing(name):
-    """A text, then one token, then three at once; in flock scope no row of all keys is written,
-    but for the search: its memory is that of the index."""
+    """A text, then one token, then three at once. In flock scope one token writes a few numbers a
+    key, positions and masks: neither keys nor values are copied."""
     options = dict(DECODED[name])
     dtype, padded = options.pop("dtype", torch.float32), options.pop("padded", False)
     with fake_cuda(), torch.no_grad():
@@ -173,6 +181,8 @@ def test_decoding_waits_for_nothing(name):
                 with Launches() as launches:
                     module(x, cache=cache, mask=mask)
                 assert not launches.waits
+                if "flock" in name and n == 1 and cache.window is None:
+                    assert launches.largest < 2 * 8 * len(cache)
     if "flock" in name:
         assert "list_attention" in launches.names
 
@@ -191,6 +201,62 @@ def test_packed_sequences_wait_for_nothing(backward, meta_as_gpu):
     assert not launches.waits
     with pytest.raises(Exception, match="meta"):
         layer(x, cu_seqlens=cu)
+
+
+@pytest.mark.parametrize("options", [{}, FLOCK], ids=["visible", "flock"])
+def test_a_model_waits_for_nothing(options, meta_as_gpu):
+    """Training and generating with the mask that tokenizers and generate() hand in."""
+    sizes = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = AscenderForCausalLM(AscenderConfig(**sizes, **options)).to("meta")
+    ids, mask = torch.zeros(2, 2, 300, dtype=torch.long, device="meta")
+    with Launches() as launches:
+        model(ids, attention_mask=mask, labels=ids).loss.backward()
+        with torch.no_grad():
+            cache = model(ids[:, :-1], attention_mask=mask[:, :-1], use_cache=True).past_key_values
+            model(ids[:, -1:], attention_mask=mask, past_key_values=cache)
+    assert "embedding_dense_backward" in launches.names
+    assert not launches.waits
+
+
+def test_a_token_of_a_retrofitted_model_waits_for_nothing(meta_as_gpu):
+    """In flock scope, with one list for all heads or one for each."""
+    for far, heads in ((8, 1), ([8, 4, 8, 2], 4)):
+        index = SimpleNamespace(far=far, window=4, n_global=1, distance_bias=None)
+        q, k = (torch.randn(2, h, n, 16, device="meta") for h, n in ((4, 1), (2, 500)))
+        h_q, h_k = (torch.randn(2, heads, n, 8, device="meta") for n in (1, 500))
+        with torch.no_grad(), Launches() as launches:
+            out = attend_one(index, q, k, k, h_q, h_k, None)
+        assert out.shape == q.shape
+        assert not launches.waits
+
+
+def packed_call(device, backward, **options):
+    """asc_attention_varlen on 700 tokens in 16 sequences of at most 700, and its launches."""
+    widths = {"q": (4, 16), "k": (2, 16), "v": (2, 16), "z": (1, 5), "h": (1, 5)}
+    with torch.device(device):
+        leaves = [torch.randn(700, *w, requires_grad=backward) for w in widths.values()]
+        cu = torch.zeros(17, dtype=torch.int32)
+    with Launches() as launches, torch.set_grad_enabled(backward):
+        out = asc_attention_varlen(
+            *leaves, cu_seqlens=cu, max_seqlen=700, rules=Rules(k=3), causal=True, **options
+        )
+        if backward:
+            out.sum().backward()
+    assert out.shape == (700, 4, 16)
+    assert not launches.waits
+    return launches
+
+
+def test_packed_sequences_are_read_where_they_lie(meta_as_gpu):
+    """Not padded to a batch of 16 × 700, forward or backward; by folded they are."""
+    padded = 16 * 700 * 64
+    for backward in (False, True):
+        launches = packed_call("meta", backward)
+        assert "main_pass" in launches.names
+        assert launches.largest < padded
+    assert packed_call("meta", False, backend="folded").largest >= padded
+    with fake_cuda():
+        assert "centre_pass" in packed_call("cuda", False).names
 
 
 def test_what_reads_a_number_is_noticed(monkeypatch):

@@ -10,6 +10,7 @@ from hypothesis import given
 from ascender.core.normalizers import NORMALIZERS, normalizer
 from ascender.insight.limits.distance import selection
 from ascender.insight.limits.sensitivity import jacobian, largest_entry, reweighted, spectral
+from ascender.insight.limits.sphere import ball_bounds, cosine_cdf, expected_separable, sphere
 from ascender.insight.limits.support import (
     delta,
     effective_support,
@@ -262,3 +263,49 @@ def test_reweighted_sharpens_the_base_alone():
     torch.testing.assert_close(A, softmax(c * base + b, visible), rtol=1e-6, atol=1e-6)
     with pytest.raises(ValueError, match="unknown normalizer 'softmx'"):
         reweighted("softmx", S, base, visible)
+
+
+# --- values on a sphere
+
+
+@pytest.mark.parametrize("d", [2, 3, 7, 64])
+def test_cosines_of_uniform_directions(d):
+    x = torch.randn(20_000, d, generator=torch.Generator().manual_seed(0)).double()
+    t = (x / x.norm(dim=-1, keepdim=True))[:, 0]
+    for c in (-1.5, -0.4, 0.0, 0.1, 0.9, 1.5):
+        found = float(cosine_cdf(torch.tensor(c), d))
+        assert abs(found - float((t <= c).double().mean())) < 0.015
+    if d == 3:  # Archimedes: uniform
+        assert float(cosine_cdf(torch.tensor(0.5), 3)) == pytest.approx(0.75, abs=1e-6)
+
+
+@pytest.mark.parametrize(("L", "N", "d"), [(23, 1, 5), (41, 3, 2), (41, 11, 5), (67, 4, 31)])
+def test_separable_keys_on_a_sphere(L, N, d):
+    """Counted as in distance.py, the share is what the theorem says, within four errors."""
+    one = sphere(L, N, d, draws=300)
+    assert one.lower <= one.expected <= one.upper
+    assert abs(one.measured - one.expected) <= 4 * max(one.error, 0.004)
+    assert N > 1 or one.measured == 1  # one key is its own sum
+
+
+def test_the_theorem_needs_values_that_are_spread_over_the_sphere():
+    """Unselected values that lie where the selected ones point leave none separable."""
+    g = torch.Generator().manual_seed(0)
+    a = torch.softmax(torch.randn(41, generator=g).double(), 0).sort(descending=True).values
+    x = torch.nn.functional.normalize(torch.randn(41, 31, generator=g).double(), dim=-1)
+    lower, _, _ = expected_separable(a, x[:3])
+    x[3:] = torch.nn.functional.normalize((a[:3, None] * x[:3]).sum(0), dim=-1)
+    seen = torch.ones(1, 41, dtype=torch.bool)
+    counted = selection(a[None], x[None], seen).at("separable", torch.tensor([3]))
+    assert float(counted) < float(lower) - 0.25
+
+
+@given(seeds, st.integers(2, 9), st.floats(0.05, 1.0))
+def test_how_many_lie_in_a_ball(seed, d, r):
+    g = torch.Generator().manual_seed(seed)
+    a = torch.softmax(torch.randn(7, generator=g).double(), 0)
+    x = torch.randn(2000, 7, d, generator=g).double()
+    parts = a[:, None] * x / x.norm(dim=-1, keepdim=True)
+    inside = torch.linalg.vector_norm(parts.sum(-2, keepdim=True) - parts, dim=-1) < r
+    low, high = ball_bounds(a, r, d)
+    assert low - 0.02 <= float(inside.double().mean()) <= high + 0.02

@@ -20,6 +20,7 @@ def test_alarms_by_thresholds():
     told = alarms(found)
     assert [line.split(" heads ")[0] for line in told] == ["1 of 2"] * 3
     assert "layer 0 head 1 with 0.95" in told[0]
+    assert "less than 0.7 of N = 0.06 L keys separable" in told[2]
     easy = Thresholds(share=1, support=0, separable=0, temperature=0)
     assert alarms(found, easy) == []
     with pytest.raises(ValueError, match="share = -1"):

@@ -67,6 +67,23 @@ def test_runs_of_one_task_that_differ_in_an_option_are_cells_of_their_own():
     assert {c.by_seed.n for c in compare(made, records, draws=50)} == {2, 3}
 
 
+def test_rates_that_were_tuned_for_each_option_do_not_part_variants():
+    records = made_up()
+    for r in records:
+        long, r["run"]["seed"] = divmod(r["run"]["seed"], 3)
+        rate = 1e-3 if r["run"]["variant"] == "better" and long else 3e-3
+        r["run"] |= {"options": {"length": 64 << long}, "rate": rate}
+    assert {c.task for c in conditions(records)} == {"t (length=64)", "t (length=128)"}
+    made = Suite("s", "c", (Run.of("distinct"),))
+    assert {(c.task, c.by_seed.n) for c in compare(made, records, draws=50)} == {
+        ("t (length=64)", 3),
+        ("t (length=128)", 2),
+    }
+    for r in records:  # where nothing else tells runs apart, a rate does
+        r["run"]["options"] = {}
+    assert "t (rate=0.001)" in {c.task for c in conditions(records)}
+
+
 def test_costs_of_a_goal_are_in_steps_tokens_and_seconds():
     cell = next(c for c in conditions(made_up()) if c.variant == "better")
     goal = min(cell.values) * 20 / 30 - 1e-9

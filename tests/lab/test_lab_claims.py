@@ -61,6 +61,21 @@ def test_a_gain_is_a_win_and_large(tmp_path, gain, said):
     assert verdict("gain", results_of(tmp_path, {"ascender": gain}), at_least=0.083) == said
 
 
+@pytest.mark.parametrize(
+    ("gains", "said"),
+    [
+        ({"flock": 0.2, "matched": 0.01}, "supported"),
+        ({"flock": 0.2, "matched": 0.15}, "not_supported"),  # one control is too near
+        ({"flock": {"distinct": 0.2}, "matched": 0.0}, "supported"),  # some task is enough
+        ({"flock": -0.2, "matched": 0.0}, "not_supported"),
+        ({"flock": 0.2}, "not_testable"),
+    ],
+)
+def test_a_gain_over_every_control(tmp_path, gains, said):
+    given = {"ours": "flock", "controls": ["vanilla", "matched"], "at_least": 0.083}
+    assert verdict("gain_over_all", results_of(tmp_path, gains), **given) == said
+
+
 def test_a_large_difference_that_is_no_win_is_no_gain(tmp_path):
     found = results_of(tmp_path, {"ascender": 0.2}, seeds=1)
     assert verdict("gain", found, at_least=0.083) == "not_supported"

@@ -28,7 +28,7 @@ from support import lab_cases as cases
 from support.lab_reports import DRAWS, groups, near, read_page, rows, tables
 
 BY_LENGTH = {"length", "layer_costs", "layer_pareto"}
-ON_DEMAND = {"inferiority", "costs", "claims", "tuning"}  # of suites that ask for them
+ON_DEMAND = {"inferiority", "costs", "claims", "tuning", "budget"}  # of suites that ask for them
 
 
 @pytest.fixture(scope="module")

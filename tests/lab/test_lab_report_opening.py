@@ -40,6 +40,21 @@ def test_the_page_opens_with_its_verdict_and_main_figure(tmp_path, change, main)
     assert shown == [main, *(n for n in names if n != main)]
 
 
+def test_tables_and_files_are_folded_and_the_verdict_is_not(tmp_path):
+    found = results_of(tmp_path, unmeasured(cases.records()))
+    made = [t for t in all_tables(found) if t.name in ("summary", "accuracy")]
+    text = suite_page(found, made, [PageFigure("deltas", SVG, ("d", "d"))], [], ["a.csv"], "both")
+    folds = re.findall(r'<details class="fold">.*?</details>', text, re.S)
+    assert len(folds) == len(made) + 1
+    for table, fold in zip(made, folds, strict=False):
+        assert f'<table class="{table.name}">' in fold
+    assert "a.csv" in folds[-1]
+    shown = re.sub(r'<details class="fold">.*?</details>', "", text, flags=re.S)
+    assert re.findall('<table class="([a-z]+)">', shown) == ["counts"]
+    assert 'id="figure-deltas"' in shown
+    assert re.search(r'<span class="line" lang="ko"><strong>주장:</strong> ', shown)
+
+
 @pytest.mark.parametrize(
     ("subject", "sheet", "first", "said"),
     [

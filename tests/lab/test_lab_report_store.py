@@ -117,7 +117,10 @@ def test_the_command(tiny, monkeypatch):
     assert run.exit_code == 0, run.output
     out = tiny / "report"
     files = sum(path.is_file() for path in out.rglob("*"))
-    assert run.stdout == f"wrote {files} files to {out}; open {out / 'index.html'}\n"
+    wrote, *shown = run.stdout.splitlines()
+    assert wrote == f"wrote {files} files to {out}"
+    assert shown[0].startswith(f"open {out / 'index.html'}: the verdict in one sentence")
+    assert len(shown) == 2
     text = (out / "index.html").read_text("utf-8")
     assert "그림 1. 어텐션 하나의 항: distinct" in text
     assert "여섯 스텝으로는" in text

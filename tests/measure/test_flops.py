@@ -249,3 +249,21 @@ def test_linear_in_n_where_it_should_be():
     )
     assert growth(flops.decode, CallOptions("decode")) == pytest.approx(2, rel=0.01)
     assert growth(flops.folded, CallOptions()) == pytest.approx(4, rel=0.01)
+
+
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"rules": Rules(k=4, lam_align=0.0)}])
+@pytest.mark.parametrize("backend", ["dense", "compact", "decode", "native", "folded"])
+def test_neighbours_by_scores_are_ranked_by_the_base_pass(backend, options):
+    """Where the base scores are written out they cost no second product; the fold pays one."""
+    if backend == "native" and kernels().library is None:
+        pytest.skip(kernels().reason)
+    g = torch.Generator().manual_seed(0)
+    leaves = [torch.randn(B, H, 23, w, generator=g) for w in (D, D, D, 5, 4)]
+    index = torch.arange(4).expand(B, H, 23, 4)
+    how = {"rules": Rules(k=4), **options, "backend": backend}
+
+    def cost(neighbours):
+        with torch.no_grad():
+            return count(lambda: asc_attention(*leaves, neighbours=neighbours, **how))
+
+    assert cost("scores") - cost(index) == (2 * B * H * 23 * 23 * D if backend == "folded" else 0)

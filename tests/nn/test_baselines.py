@@ -182,6 +182,49 @@ def test_graph_bias_has_the_gradient_of_its_table(each):
     assert torch.allclose(module.table.grad, table.grad, atol=1e-12)
 
 
+@pytest.mark.parametrize("each", [False, True])
+def test_near_pairs_alone_are_the_definition(each, monkeypatch):
+    """Outputs, and gradients of tokens, weights and table."""
+    module, x, plain = (
+        make(GraphBias, max_distance=2, kv_heads=1),
+        tokens(),
+        make(Vanilla, kv_heads=1),
+    )
+    plain.load_state_dict({k: v for k, v in module.state_dict().items() if k != "table"})
+    trees = [tree(torch.arange(N) // 2 - 1), grid(1, N, 1)]
+    near = (
+        torch.stack([F.pad(t, (0, 3 - t.shape[1]), value=-1) for t in trees]) if each else trees[0]
+    )
+    module.table.data.normal_(0, 2)
+    own = near if each else near.expand(B, -1, -1)
+    far = torch.tensor([distance_by_search(one.tolist(), 2) for one in own])
+    table, a, b = (t.detach().clone().requires_grad_() for t in (module.table, x, x))
+    want = plain(a, other=table[:, far].transpose(0, 1))
+    monkeypatch.setattr(graph, "LARGE", 0)
+    monkeypatch.setattr(graph, "FEW", 1.0)
+    called, apply = [], graph._NearPairs.apply
+    monkeypatch.setattr(graph._NearPairs, "apply", lambda *t: called.append(1) or apply(*t))
+    got = module(b, neighbours=near)
+    assert called
+    assert torch.allclose(got, want, atol=1e-12)
+    for y in (got, want):
+        (y * torch.linspace(-1, 1, DIM, dtype=y.dtype)).square().sum().backward()
+    assert float(table.grad.abs().min()) > 0
+    assert torch.allclose(module.table.grad, table.grad, atol=1e-12)
+    assert torch.allclose(a.grad, b.grad, atol=1e-12)
+    assert torch.allclose(module.W_K.weight.grad, plain.W_K.weight.grad, atol=1e-12)
+    called.clear()
+    for more in ({"causal": True}, {"mask": torch.ones(B, N, dtype=torch.bool).tril(3)[:, :N]}):
+        module(b, neighbours=near, **more)
+    parts = module(b, neighbours=near, return_parts=True)[1]
+    assert not called
+    assert torch.allclose(parts.other, table[:, far].transpose(0, 1), atol=1e-12)
+    monkeypatch.setattr(graph, "FEW", 0.01)
+    graph._known.clear()
+    module(b, neighbours=near)
+    assert not called, "near pairs are many"
+
+
 def test_distances_are_searched_once_for_all_layers_and_steps(monkeypatch):
     searched, search = [], graph._search
     monkeypatch.setattr(graph, "_search", lambda *a: searched.append(1) or search(*a))

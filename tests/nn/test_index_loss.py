@@ -201,3 +201,45 @@ def test_in_configs_and_runs():
     assert run.config(run.make_task()).index_loss == 0.5
     with pytest.raises(ValueError, match="unknown loss 'indx'"):
         Run.of("recall", variant="flock", losses={"indx": 0.5})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"affinity_bias": 0},
+        {"affinity_term": False},
+        {"far": 5, "window": 0},
+        {"position": "rope"},
+        {"position": "alibi", "affinity_term": False},
+    ],
+)
+@pytest.mark.parametrize("call", [{"causal": True}, {}])
+def test_lists_alone_give_the_definitions_loss(options, call, monkeypatch):
+    """Without rules and globals the loss is made of the lists; its number and gradients are those
+    of whole matrices."""
+    made = layer(n_global=0, **options)
+    for rule in ("align", "sep", "coh"):
+        setattr(made, f"lam_{rule}", 0.0)
+    x, mask = tokens(), torch.ones(B, N, dtype=torch.bool)
+    mask[1, 8:] = False
+    found, used, real = [], [], index_module._listed_divergence
+    monkeypatch.setattr(index_module, "_listed_divergence", lambda *a: used.append(1) or real(*a))
+    for lists in (True, False):
+        if not lists:
+            monkeypatch.setattr(index_module, "listed", lambda *a: False)
+        made.zero_grad()
+        loss = index_of(made, x, mask=mask, **call)[1]
+        loss.backward()
+        grads = {n: p.grad.clone() for n, p in made.named_parameters() if p.grad is not None}
+        found.append((loss.detach(), grads))
+    (a, own), (b, theirs) = found
+    with_distance = options.get("affinity_term", True) and options.get("affinity_bias", 8)
+    assert used == (
+        [] if with_distance or (options.get("position") == "alibi" and not call) else [1]
+    )
+    assert float(b) > 0
+    assert torch.allclose(a, b, atol=1e-12)
+    assert own.keys() == theirs.keys() <= INDEX_NAMES
+    for name in own:
+        assert torch.allclose(own[name], theirs[name], atol=1e-12), name

@@ -1,10 +1,13 @@
 """The options of the rules are defined once; the parameters keep the names of saved weights."""
 
 import inspect
+import warnings
 
 import pytest
 import torch
 
+from ascender.core.normalizers import normalizer
+from ascender.core.rules import Rules
 from ascender.hf.retrofit.install import DEFAULTS
 from ascender.hf.retrofit.rule_adapter import RuleAdapter
 from ascender.nn.baselines.shuffled import Shuffled
@@ -122,3 +125,20 @@ def test_the_start_changes_what_is_computed():
         torch.manual_seed(0)
         other = AscenderAttention(12, 3, k=3, affinity_term=True, **{name: start})
         assert not torch.allclose(usual(x), other(x), atol=1e-5), name
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda T: AscenderAttention(12, heads=2, tau_score=T),
+        lambda T: AscenderAttention(12, heads=2, tau_score=[1.0, T]),
+        lambda T: Rules(tau_score=T),
+        lambda T: normalizer("softmax", heads=2, temperature=T),
+    ],
+)
+def test_a_temperature_below_a_tenth_warns_at_once(make):
+    with pytest.warns(UserWarning, match=r"0\.09; expected at least 0\.1"):
+        make(0.09)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(0.1)

@@ -68,7 +68,7 @@ def test_the_table_of_extras_is_that_of_the_project(extra):
 
 
 def test_every_extra_is_in_the_table():
-    assert EXTRAS.keys() == PROJECT["optional-dependencies"].keys() - {"dev"}
+    assert EXTRAS.keys() == PROJECT["optional-dependencies"].keys() - {"dev", "docs"}
     assert set(OF_COMMANDS.values()) <= EXTRAS.keys()
     assert extra_for("transformers.utils", "train") == "train"
     assert extra_for("transformers", "list") == "hf"

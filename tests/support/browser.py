@@ -23,8 +23,11 @@ class Tab:
         self.tab.on("console", lambda m: self.troubles.append(m.text) if m.type != "log" else None)
         self.tab.on("pageerror", lambda e: self.troubles.append(str(e)))
         self.tab.on("request", lambda r: self.asked.append(r.url))
-        self.tab.goto(file.as_uri())
+        self.open(file)
         self.tab.wait_for_selector("html[data-ready=all]", state="attached")
+
+    def open(self, file):
+        self.tab.goto(file.as_uri())
 
     def text(self, what):
         return self.tab.inner_text(what)
@@ -32,3 +35,24 @@ class Tab:
     def frame(self):
         """After the next picture is drawn."""
         self.tab.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go)))")
+
+
+class PlayTab(Tab):
+    """The page of `ascender play`, without its tour unless that is asked for; `at`: its address."""
+
+    def __init__(self, browser, file, tour=False, at="", **kind):
+        self.tour, self.at = tour, at
+        super().__init__(browser, file, **kind)
+
+    def open(self, file):
+        if not self.tour:
+            self.context.add_init_script("localStorage.setItem('ascender-play-tour', '1')")
+        self.tab.goto(file.as_uri() + self.at)
+
+    def slide(self, name, value):
+        """Move a slider."""
+        self.tab.evaluate(
+            "([id, v]) => { const s = document.getElementById(id); s.value = v; s.oninput() }",
+            [name, value],
+        )
+        self.frame()

@@ -59,23 +59,38 @@ BY_QUERY = ("q", "z_q", "h_q", "left")
 BY_KEY = ("k", "v", "z", "h", "bare", "right", "bias")  # and "matrix" by neither
 
 
-def serving(kind: str, options: str = "plain", dtype: torch.dtype = torch.float64) -> list[str]:
+def serving(
+    kind: str, options: str = "plain", dtype: torch.dtype = torch.float64, device: str = "cpu"
+) -> list[str]:
     """The backends besides dense that serve a kind: written out, so that a refusal by mistake
     is not a test that vanishes."""
     short = ["decode", "compact", *(["native"] if dtype in NATIVE else [])]
+    long = ["windowed"] if "window" in KINDS[kind] else ["folded", "fused"]
     if "looks" in KINDS[kind] or "matrix" in options:
-        return short
-    return ["windowed" if "window" in KINDS[kind] else "folded", *short]
+        long = []
+    return [name for name in (*long, *short) if runs_on(device, name, dtype)]
+
+
+def runs_on(device: str, backend: str, dtype: torch.dtype) -> bool:
+    """Whether a backend takes a type on a device at all."""
+    if device == "cpu":
+        return backend != "fused"
+    if backend in ("folded", "fused"):  # the stand-in of a GPU ("meta") has no Triton
+        return dtype != torch.float64 and (backend, device) != ("fused", "meta")
+    return backend != "native"
 
 
 def each(*words, without=(), only=tuple(KINDS)):
-    """kind × backend × dtype, over the kinds that have all the words and none of the others."""
+    """kind × backend × dtype, over the kinds that have all the words and none of the others;
+    conftest.py leaves out what a device does not take."""
     combinations = [
         (kind, backend, dtype)
         for kind, spec in KINDS.items()
         if all(word in spec for word in words) and not any(word in spec for word in without)
         for dtype in DTYPES
-        for backend in ("dense", *serving(kind, dtype=dtype))
+        for backend in dict.fromkeys(
+            ("dense", *serving(kind, dtype=dtype), *serving(kind, dtype=dtype, device="cuda"))
+        )
         if kind in only
         and (dtype == torch.float64 or kind in FEW or (backend, dtype) == ("native", torch.float32))
     ]
@@ -117,6 +132,16 @@ class Case:
             leaves={name: t.to(dtype) for name, t in self.leaves.items()},
             numbers={name: t.to(wide) for name, t in self.numbers.items()},
         )
+
+    def on(self, device: str) -> Case:
+        """The same tensors on a device."""
+
+        def moved(given: dict[str, Any]) -> dict[str, Any]:
+            return {n: t.to(device) if isinstance(t, Tensor) else t for n, t in given.items()}
+
+        fields = ("leaves", "numbers", "masks")
+        near = self.neighbours if isinstance(self.neighbours, str) else self.neighbours.to(device)
+        return replace(self, **{n: moved(getattr(self, n)) for n in fields}, neighbours=near)
 
     def call(self) -> dict[str, Any]:
         """The arguments of asc_attention."""

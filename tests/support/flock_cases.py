@@ -53,9 +53,10 @@ def flocked(
     return replace(x, leaves=leaves, numbers=numbers, fixed=fixed, flock=flock)
 
 
-def flock_serving(dtype: torch.dtype = torch.float64) -> list[str]:
+def flock_serving(dtype: torch.dtype = torch.float64, device: str = "cpu") -> list[str]:
     """The backends besides dense that serve flock scope, written out as in cases.serving."""
-    return ["flock", "compact", "decode", *(["native"] if dtype in NATIVE else [])]
+    native = dtype in NATIVE and device == "cpu"
+    return ["flock", "compact", "decode", *(["native"] if native else [])]
 
 
 def lists(x: Case) -> tuple[list, list]:

@@ -74,6 +74,46 @@ def lists(cases):
 for name, cases in LISTS.items():
     group(name)(lambda cases=cases: lists(cases))
 
+FUSED = {  # kind, options, type, keys
+    "fused": (
+        ("causal", "shared grouped low-rank", "float32", 35),
+        ("padded by head", "plain", "float32", 11),
+        ("cross padded", "bare one-tau wide-values", "float32", 11),
+        ("decode padded", "shared key-norm k-per-head", "bfloat16", 11),
+    ),
+    "more fused": (
+        ("full", "shared one-tau grouped", "float32", 111),
+        ("causal padded left", "key-bias raw", "float32", 63),
+        ("causal padded right", "given local", "float32", 11),
+        ("tail", "bare key-norm grouped", "float32", 11),
+        ("causal", "scores k-per-head", "float32", 11),
+        ("causal", "shared low-rank", "bfloat16", 63),
+    ),
+}
+
+
+def fused(cases):
+    """The fold by Triton kernels against the definition in float64, over the cases of the laws."""
+    import torch
+
+    from ascender.kernels import gpu
+    from support.cases import case
+    from support.laws import gap, gradients
+
+    found = {}
+    for kind, options, dtype, size in cases:
+        x = case(kind, options, size).to(getattr(torch, dtype))
+        gpu.on_gpu = lambda t: False
+        want = gradients(x.to(torch.float64), "dense")
+        gpu.on_gpu = lambda t: True
+        got = gradients(x, "fused")
+        found[f"{kind}, {options}, {dtype}"] = {name: gap(got[name], want[name]) for name in want}
+    return found
+
+
+for name, cases in FUSED.items():
+    group(name)(lambda cases=cases: fused(cases))
+
 
 @group("sums")
 def sums():
@@ -107,6 +147,45 @@ def sums():
         ]
         found[name] = {"out": gap(got, want)}
         found[name] |= {n: gap(a, b) for n, a, b in zip(leaves, *sides, strict=True)}
+    return found
+
+
+DECODED = {
+    "grouped, rotary": {"kv_heads": 2, "position": "rope", "far": 2, "window": 1, "k": 2},
+    "shared, one length": {"geometry": "shared", "qk_norm": True, "far": 3, "n_global": 1, "k": 2},
+}
+
+
+@group("decode")
+def decode():
+    """A text, then three tokens from the cache, against the definition of all rows in float64. The
+    second sequence has a token that is not finite: rows that see it are NaN, and no other."""
+    import torch
+
+    from ascender import AscenderAttention
+    from ascender.core import neighbours as nb
+    from ascender.kernels import gpu
+    from ascender.nn import one_token
+    from support.laws import gap
+
+    nb.compiled = one_token.compiled = lambda t: False
+    found = {}
+    for name, options in DECODED.items():
+        torch.manual_seed(0)
+        layer = AscenderAttention(16, 4, scope="flock", d_z=3, d_a=4, **options)
+        x = torch.randn(2, 8, 16)
+        want = layer.double()(x.double(), causal=True, backend="dense")
+        layer.float()
+        x[1, 3] = torch.nan
+        gpu.on_gpu = lambda t: True
+        with torch.no_grad():
+            cache = layer.new_cache()
+            got = torch.cat([layer(part, cache=cache) for part in x.split([5, 1, 1, 1], 1)], 1)
+        gpu.on_gpu = lambda t: False
+        spoiled = got[1].isnan().any(-1).tolist() == [False] * 3 + [True] * 5
+        room = cache.buffers["k"].shape[2] > len(cache)
+        found[name] = {"out": gap(got[0], want[0]), "before": gap(got[1, :3], want[1, :3])}
+        found[name] |= {"as expected": float(spoiled and room)}
     return found
 
 
@@ -149,6 +228,216 @@ def top_k():
         other = (got.sort(-1).values != want.expand_as(got).sort(-1).values).any(-1)
         found[name] = {"rows": float(other.double().mean()), "none": float((want < 0).all())}
     return found
+
+
+# By group: words that say what a pass has, and its type. "wide" widths are no power of two.
+PASSES = {
+    "passes": (
+        ("causal align narrow ranks grouped sep", "float32"),
+        ("packed causal align narrow ranks grouped sep", "float32"),
+        ("padded by head wide narrow ranks sep", "float32"),
+        ("causal align narrow ranks grouped sep", "bfloat16"),
+    ),
+    "more passes": (
+        ("causal tail align narrow grouped sep long", "float32"),
+        ("padded narrow ranks wide", "float32"),
+        ("padded by head causal align ranks sep", "float32"),
+        ("packed align", "float32"),
+        ("", "float32"),
+        ("padded wide narrow", "bfloat16"),
+        ("packed causal align narrow ranks sep", "bfloat16"),
+        ("causal align narrow ranks sep", "float16"),
+        ("align narrow", "float16"),
+    ),
+}
+
+
+def pass_inputs(words, dtype):
+    """Random inputs of kernels/gpu/main_pass.py; those with gradients are leaves."""
+    import torch
+
+    words, g = set(words.split()), torch.Generator().manual_seed(0)
+    B, H = (1 if "packed" in words else 2), 4
+    G, M = (2 if "grouped" in words else H), (111 if "long" in words else 63)
+    N = 47 if "tail" in words else (35 if "padded" in words and "causal" not in words else M)
+    d, e, w = (20, 24, 5) if "wide" in words else (16, 16, 4)
+
+    def randn(*shape, scale=1.0, to=dtype):
+        return (scale * torch.randn(*shape, generator=g)).to(to).requires_grad_()
+
+    of = {"q": randn(B, H, N, d), "k": randn(B, G, M, d), "v": randn(B, G, M, e)}
+    of["scale"] = (0.2 + 0.1 * torch.rand(H, generator=g)).requires_grad_()
+    if "align" in words:
+        of |= {"a": randn(B, H, N, d, scale=0.3), "u": randn(B, G, M, d, scale=0.3)}
+    if "narrow" in words:
+        of |= {"c": randn(B, H, N, w), "z": randn(B, 1, M, w)}
+    if "ranks" in words:
+        ranks = {"scale": 0.3, "to": torch.float32}
+        of |= {"x": randn(B, H, N, 2, **ranks), "y": randn(B, 1, M, 2, **ranks)}
+    if "padded" in words:
+        of["mask"] = torch.rand(B, H if "head" in words else 1, M, generator=g) > 0.3
+        of["mask"][..., :2] = False
+    if "packed" in words:
+        of |= {"cu": torch.tensor([0, 35, 35, 36, M], dtype=torch.int32), "longest": 35}
+    if "sep" in words:
+        of |= pass_lists(of, words, g)
+    return {**of, "causal": "causal" in words}
+
+
+def pass_lists(of, words, g):
+    """Lists of three keys that a row sees, and their biases; the rest of a list is empty."""
+    import torch
+
+    (B, H, N, _), M = of["q"].shape, of["k"].shape[2]
+    i, j = torch.arange(N)[:, None] + M - N, torch.arange(M)
+    ok = (j <= i).expand(B, -1, -1) if "causal" in words else torch.ones(B, N, M) > 0
+    if "mask" in of:
+        ok = ok & of["mask"].all(1)[:, None]
+    if "cu" in of:
+        sequence = torch.searchsorted(of["cu"][1:].contiguous(), j, right=True)
+        ok = ok & (sequence[:, None] == sequence)
+    top = torch.rand(B, N, M, generator=g).masked_fill(~ok, -1).topk(3)
+    lists = top.indices.masked_fill(top.values < 0, -1)[:, None].int()
+    bias = torch.randn(B, H, N, 3, generator=g).sub(1).masked_fill(lists < 0, 0)
+    return {"lists": lists, "bias": bias.requires_grad_()}
+
+
+def both_sides(inputs, ours, plain, grads_of):
+    """The gaps of results and gradients, `plain` in float64."""
+    import torch
+
+    from support.laws import gap
+
+    names = [n for n, t in inputs.items() if isinstance(t, torch.Tensor) and t.requires_grad]
+    sides = []
+    for run, dtype in ((ours, None), (plain, torch.float64)):
+        leaves = {n: inputs[n].detach().to(dtype or inputs[n].dtype) for n in names}
+        for t in leaves.values():
+            t.requires_grad_()
+        results = run({**inputs, **leaves})
+        w = [torch.randn(t.shape, generator=torch.Generator().manual_seed(1)) for t in results]
+        loss = sum((t * x).sum() for t, x in zip(results[:grads_of], w, strict=False))
+        grads = torch.autograd.grad(loss, list(leaves.values()))
+        sides.append([*results, *grads])
+    found = [gap(*(t.nan_to_num(neginf=0) for t in pair)) for pair in zip(*sides, strict=True)]
+    return dict(zip(["out", "second", *names], found, strict=True))
+
+
+def passes(cases):
+    """The main pass with separation against its definition in float64."""
+    import torch
+
+    from ascender.kernels.gpu.main_pass import Pass, definition, main_pass
+
+    def ours(given):
+        out, left = main_pass(Pass(**given))
+        return out, out.new_zeros(()) if left is None else left
+
+    def plain(given):
+        out, _, left = definition(Pass(**given))
+        return out, left if "lists" in given else out.new_zeros(())
+
+    return {
+        f"{words}, {dtype}": both_sides(pass_inputs(words, getattr(torch, dtype)), ours, plain, 1)
+        for words, dtype in cases
+    }
+
+
+for name, cases in PASSES.items():
+    group(name)(lambda cases=cases: passes(cases))
+
+CENTRES = ("causal own", "causal tail", "padded by head", "packed causal own")
+
+
+@group("centres")
+def centres():
+    """The centre pass against its definition, in float64."""
+    import torch
+
+    from ascender.kernels.gpu.centre_pass import centre_pass, definition
+
+    found = {}
+    for words in CENTRES:
+        g, has = torch.Generator().manual_seed(0), set(words.split())
+        B, H, M = (1 if "packed" in has else 2), 2, 63
+        N = 47 if "tail" in has else (35 if "padded" in has and "own" not in has else M)
+        y = torch.randn(B, 1, M, 5, generator=g).requires_grad_()
+        x = y if "own" in has else torch.randn(B, H, N, 5, generator=g).requires_grad_()
+        given = {"x": x, "y": y, "rate": torch.tensor([0.7, 0.2]).requires_grad_()}
+        if "padded" in has:
+            given["mask"] = torch.rand(B, H if "head" in has else 1, M, generator=g) > 0.3
+        if "packed" in has:
+            given["cu"] = torch.tensor([0, 35, 35, 36, M], dtype=torch.int32)
+        more = {"causal": "causal" in has}
+        own = {**more, "own": "own" in has and "mask" not in given, "longest": 35}
+        found[words] = both_sides(
+            given, lambda t, own=own: centre_pass(**t, **own),
+            lambda t, more=more: definition(**t, **more), 2,
+        )  # fmt: skip
+    return found
+
+
+PACKED = ("causal grouped", "full bare", "causal low-rank given")
+
+
+@group("packed")
+def packed():
+    """asc_attention_varlen by kernels that read cu_seqlens, against the definition in float64."""
+    import torch
+
+    from ascender import LowRank, asc_attention_varlen
+    from ascender.core.backends import packed
+    from ascender.core.rules import Rules
+    from ascender.kernels import gpu
+    from support.laws import gap
+
+    packed.CHUNK = 4
+    lengths, H, found = (7, 0, 1, 12, 5), 4, {}
+    total, cu = sum(lengths), torch.tensor([0, *torch.tensor(lengths).cumsum(0).tolist()])
+    for words in PACKED:
+        g, has = torch.Generator().manual_seed(0), set(words.split())
+        G = 2 if "grouped" in has else H
+        widths = {"q": (H, 6), "k": (G, 6), "v": (G, 5), "z": (1, 3), "h": (1, 7)}
+        if "bare" in has:
+            widths["bare"] = (G, 6)
+        if "low-rank" in has:
+            widths |= {"left": (H, 2), "right": (1, 2)}
+        leaves = {n: torch.randn(total, *w, generator=g) for n, w in widths.items()}
+        leaves["omega_sep"] = torch.tensor([0.7, 0.9, 0.5, 1.1])
+        near = torch.randint(-1, 5, (total, 3), generator=g) if "given" in has else "semantic"
+        weight = torch.randn(total, H, 5, generator=g)
+        sides = []
+        for on_gpu, dtype in ((True, torch.float32), (False, torch.float64)):
+            gpu.on_gpu = lambda t, on_gpu=on_gpu: on_gpu
+            x = {n: t.to(dtype).requires_grad_() for n, t in leaves.items()}
+            other = LowRank(x["left"], x["right"]) if "low-rank" in has else None
+            out = asc_attention_varlen(
+                *(x[n] for n in "qkvzh"), cu_seqlens=cu, max_seqlen=12, other=other,
+                rules=Rules(k=3, kappa=2.0, omega_sep=x["omega_sep"]), causal="causal" in has,
+                bare=x.get("bare"), neighbours=near, backend="fused" if on_gpu else "dense",
+            )  # fmt: skip
+            sides.append([out, *torch.autograd.grad((out * weight).sum(), list(x.values()))])
+        pairs = zip(("out", *leaves), *sides, strict=True)
+        found[words] = {name: gap(a, b) for name, a, b in pairs}
+    return found
+
+
+@group("running sums")
+def running_sums():
+    """Ragged sequences and columns."""
+    import torch
+
+    from ascender.kernels.gpu.running_sums import definition, running_sums
+    from support.laws import gap
+
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(3, 9, 111, generator=g).requires_grad_()
+    begins = torch.tensor([1, 0, 0, 1, 1, 0, 0, 0, 0], dtype=torch.bool)
+    sides = []
+    for run in (running_sums, definition):
+        out = run(x, begins)
+        sides.append((out, *torch.autograd.grad(out.sin().sum(), x)))
+    return {"sums": {n: gap(*pair) for n, *pair in zip(("out", "x"), *sides, strict=True)}}
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def gradients_by_differences(case: Case, backend: str) -> bool:
 
 def gap(a: Tensor, b: Tensor) -> float:
     """‖a − b‖ / ‖b‖ over the whole tensor (‖b‖ at least 1e-3)."""
-    a, b = a.detach().double(), b.detach().double()
+    a, b = a.detach().double(), b.detach().to(a.device).double()
     return float((a - b).norm() / b.norm().clamp_min(1e-3))
 
 
@@ -233,8 +233,11 @@ def prefix(case: Case, i: int) -> Case:
 def prefill_apart(case: Case, backend: str, step: str = "decode") -> float:
     """Decode equals prefill: rows one at a time against their past equal the full pass."""
     rows = sorted({0, 1, case.N // 2, case.N - 1})
-    alone, used = torch.cat([run(prefix(case, i), step) for i in rows], 2), real(case)[:, :, rows]
-    return gap(alone[used], run(case, backend)[:, :, rows][used])
+    alone = torch.cat([run(prefix(case, i), step) for i in rows], 2)
+    used, whole = (
+        torch.stack([t[:, :, i] for i in rows], 2) for t in (real(case), run(case, backend))
+    )
+    return gap(alone[used], whole[used])
 
 
 def all_finite(case: Case, backend: str) -> bool:
@@ -256,7 +259,7 @@ def spoilt_wrongly(case: Case, backend: str, name: str, token: int) -> int:
     if name in BY_QUERY or (name in ("z", "h") and not cross and own >= 0):
         expected[1, :, own] = True  # as a query
     if t.shape[1] > 1:
-        expected[1, [0, 2]] = False
+        expected[1, 0] = expected[1, 2] = False
     expected &= V.any(-1)
     got = torch.isnan(run(case.but(**{name: t}), backend))
     return int((got != expected[..., None]).any(-1).sum())

@@ -57,6 +57,7 @@ FIXED = ("standardise", "separation_scope", "local_scope")
 def oracle_of(x):
     """The same case by loops. The oracle knows no `bare`: alignment by the bare keys is attention
     over them with (k − bare)·q/√d as a bias."""
+    x = x.on("cpu")
     call, rules = x.call(), x.call()["rules"]
     rule = {name: value for name, value in vars(rules).items() if name not in FIXED}
     rule |= {"k": rules.sizes(), "far": rules.sizes("far")}

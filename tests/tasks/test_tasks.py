@@ -13,7 +13,7 @@ from ascender.tasks.base import SPLITS
 
 HERE = [  # tasks that need no file
     "listops", "listops-short", "recall", "copy-noise", "needle", "pathfinder", "distinct",
-    "grouping", "digits", "fewshot-digits", "pylib",
+    "grouping", "digits", "fewshot-digits", "pylib", "retrieval", "captions",
 ]  # fmt: skip
 FLAGS = doctest.NORMALIZE_WHITESPACE
 

@@ -1,12 +1,16 @@
 """Text tasks: rows from files, tokens, classes of texts, the standard library."""
 
+from collections import Counter
+from itertools import pairwise
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from ascender.hf import AscenderConfig, AscenderForSequenceClassification
 from ascender.hf.tokens import bytes_tokenizer
-from ascender.tasks import TASKS, task
+from ascender.tasks import TASKS, pylib, task
 from ascender.tasks.base import Batch
 from ascender.tasks.glue import GLUE, SUPERGLUE
 from ascender.tasks.metrics import more
@@ -318,10 +322,55 @@ def test_files_are_parted_whole():
     assert not any("test" in path.split("/")[:-1] for path in sources())
 
 
-@pytest.mark.parametrize("tokenizer", ["bytes", "bpe:300"])
-def test_bits_per_byte_by_a_loop(tokenizer, monkeypatch):
+@pytest.fixture
+def few_sources(monkeypatch):
+    """Forty files of the library; what is kept of texts is forgotten before and after."""
     few = dict(list(sources().items())[:40])
-    monkeypatch.setattr("ascender.tasks.pylib.sources", lambda: few)
+    monkeypatch.setattr(pylib, "sources", lambda: few)
+    kept = (pylib.coded, pylib.pair_counts)
+    for one in kept:
+        one.cache_clear()
+    yield few
+    for one in kept:
+        one.cache_clear()
+
+
+@pytest.mark.parametrize(("tokenizer", "rare"), [("bytes", 300), ("bpe:300", 40)])
+def test_slices_by_a_loop(tokenizer, rare, few_sources):
+    """Tokens whose pair came before in the block, and those of them that are rare in training."""
+    made = Pylib(tokenizer=tokenizer, length=60, blocks=6, rare=rare)
+    logits = torch.randn(6, 60, made.vocab_size, generator=torch.Generator().manual_seed(0))
+
+    def model(input_ids, labels):
+        at = [i for i, one in enumerate(whole.labels) for row in labels if torch.equal(one, row)]
+        return SimpleNamespace(loss=torch.tensor(0.5), logits=logits[at])
+
+    whole = next(made.eval_batches("test", 6))
+    train = made.tokens["train"].tolist()
+    often = Counter(pairwise(train))
+    want = {name: [0.0, 0] for name in pylib.SLICES}
+    for row, ids in zip(logits.double().log_softmax(-1), whole.labels.tolist(), strict=True):
+        for t in range(1, 60):
+            cost = -float(row[t - 1, ids[t]]) / np.log(2), len(made.words[ids[t]])
+            seen = (ids[t - 1], ids[t]) in list(pairwise(ids[:t]))
+            names = ["repeated pair"] if seen else ["other tokens"]
+            if seen and often[ids[t - 1], ids[t]] < rare:
+                names.append("repeated rare pair")
+            for name in names:
+                want[name] = [a + b for a, b in zip(want[name], cost, strict=True)]
+    assert all(size > 0 for _, size in want.values()), "each slice has tokens"
+    graded = [made.grade(model, piece) for piece in whole.split(4)]
+    found = made.summary([x for g in graded for x in g.predicted], [])
+    assert found == {name: pytest.approx(bits / size) for name, (bits, size) in want.items()}
+    assert torch.allclose(torch.cat([g.score for g in graded]), made.score(logits, whole))
+    assert [len(g.score) for g in graded] == [4, 2]
+    assert made.summary([{name: (0.0, 0) for name in pylib.SLICES}], []) == {}
+    with pytest.raises(ValueError, match="rare = -1; expected a number of times"):
+        Pylib(rare=-1)
+
+
+@pytest.mark.parametrize("tokenizer", ["bytes", "bpe:300"])
+def test_bits_per_byte_by_a_loop(tokenizer, few_sources):
     made = Pylib(tokenizer=tokenizer, length=23, blocks=5)
     batch = next(made.eval_batches("test", 5))
     assert len(batch) == 5

@@ -10,6 +10,7 @@ from dataclasses import replace
 import torch
 
 from ascender.core.backends.stock_kernels import KERNELS, Pass, capability, installed
+from ascender.kernels.gpu import has_triton
 from ascender.report.table import Table
 
 HALF = torch.bfloat16
@@ -22,8 +23,10 @@ PASSES = {  # widths at d = 64, d_z = 15, filled up to multiples of 16
 }
 GPUS = {"A100": (8, 0), "H100": (9, 0), "B200": (10, 0)}
 NOTE = (
-    "By rules, not by measurement{where}: bfloat16, d = 64, d_z = 15. FlashAttention-4 is {there}"
-    "installed here; ASCENDER_GPU_KERNEL takes a kernel by name."
+    "By rules, not by measurement{where}: bfloat16, d = 64, d_z = 15. With Triton, auto takes the "
+    "backend fused, whose kernels are its own; these are those of folded, for losses and for what "
+    "fused refuses. Triton is {triton}installed here, FlashAttention-4 is {there}installed; "
+    "ASCENDER_GPU_KERNEL takes a kernel by name."
 )
 
 
@@ -60,7 +63,8 @@ def table() -> Table:
     note = NOTE.format(
         where="" if torch.cuda.is_available() else ", not run (there is no GPU)",
         there="" if installed() else "not ",
+        triton="" if has_triton() else "not ",
     )
-    title = "Stock attention kernels on a GPU: what auto takes"
+    title = "Stock attention kernels on a GPU: what folded takes"
     notes = (note, *(f"{reason}." for reason in why))
     return Table.of_text("kernels", columns, rows, (title, title), notes)

@@ -19,7 +19,7 @@ except ModuleNotFoundError as missing:
         'pip install "ascender-attention[cli]"'
     ) from None
 
-from ascender.cli import bench, demo, doctor, lab, lists, models, paper, retrofit, train
+from ascender.cli import bench, demo, doctor, lab, lists, models, paper, play, retrofit, train
 from ascender.cli.errors import Commands
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ app.add_typer(demo.app)
 app.add_typer(doctor.app)
 app.add_typer(train.app)
 app.add_typer(models.app)
+app.add_typer(play.app)
 app.add_typer(retrofit.app)
 app.add_typer(lab.app, name="lab")
 app.add_typer(paper.app)

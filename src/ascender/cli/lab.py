@@ -12,7 +12,22 @@ import typer
 from rich.table import Table
 
 from ascender.cli import terminal
-from ascender.cli.terminal import DataDir, Json, check_out, note, number, print_json, show
+from ascender.cli.terminal import (
+    DataDir,
+    Json,
+    check_out,
+    note,
+    number,
+    print_json,
+    show,
+    working,
+)
+
+# What the page of a report shows.
+SHOWN = (
+    "the verdict in one sentence and the figure that shows it;\n"
+    "below, the tables open on a click, and every number leads to its trials"
+)
 
 app = typer.Typer(
     help="Suites of runs: claims, seeds, statistics.",
@@ -163,10 +178,11 @@ def report(
     from ascender import lab
     from ascender.report.figure import korean_font
 
-    paths = lab.report(
-        folder, out, suite=suite, lang=lang, data_dir=data_dir, into=into or (),
-        trust_code=trust_code, shared_scale=shared_scale, say=note,
-    )  # fmt: skip
+    with working("writing tables and figures"):
+        paths = lab.report(
+            folder, out, suite=suite, lang=lang, data_dir=data_dir, into=into or (),
+            trust_code=trust_code, shared_scale=shared_scale, say=note,
+        )  # fmt: skip
     if lang == "ko" and not into and korean_font() is None:
         note("no Korean font found here (such as Noto Sans CJK KR): words in figures are English")
     if as_json:
@@ -176,7 +192,8 @@ def report(
         for path in paths:
             typer.echo(f"wrote {path}")
     if not into:
-        typer.echo(f"wrote {len(paths)} files to {paths[-1].parent}; open {paths[-1]}")
+        typer.echo(f"wrote {len(paths)} files to {paths[-1].parent}")
+        typer.echo(f"open {paths[-1]}: {SHOWN}")
 
 
 @app.command(epilog="Example: ascender lab pack lab/paper --out results")

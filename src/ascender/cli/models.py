@@ -114,7 +114,7 @@ def view(
     if len(models) != (2 if compare else 1):
         wanted = "two models with --compare" if compare else "one model, or --compare A B"
         raise ValueError(f"{len(models)} models; expected {wanted}")
-    _check_one_input(text, text_file, task, example, first)
+    check_one_input(text, text_file, task, example, first)
     from ascender import insight
 
     with progress() as say:
@@ -132,7 +132,7 @@ def view(
         echo(f"{out} ({size / 1e6:.1f} MB)")
 
 
-def _check_one_input(
+def check_one_input(
     text: str | None, text_file: Path | None, task: str | None, example: int | None,
     first: int | None,
 ) -> None:  # fmt: skip

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -124,3 +124,11 @@ def progress() -> Iterator[Callable[[str], None]]:
         return
     with console.status("") as status:
         yield lambda line: status.update(line)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """A line that moves while something is done, on a terminal; nothing elsewhere."""
+    console = Console(stderr=True, highlight=False)
+    with console.status(text) if console.is_terminal else nullcontext():
+        yield

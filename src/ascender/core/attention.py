@@ -72,7 +72,8 @@ def asc_attention(
     affinity   what ranks keys: "tied", the cosine of h, or "query-key", g = h_q·h_k/√d_a
     affinity_term   whether ω_aff · g is a term of the score
     affinity_bias   (buckets,): added to g by the distance of query and key, in T5's buckets
-    backend    "auto", "dense", "compact", "native", "folded", "windowed", "decode" or "flock"
+    backend    "auto", "dense", "compact", "native", "folded", "fused", "windowed", "decode" or
+               "flock"
 
     Returns out, or (out, Parts) with return_parts (dense), or (out, Losses) with return_losses,
     or (out, Parts, Losses).
@@ -127,11 +128,11 @@ def attend(
 def _run(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:
     """backend.run; once more, without them, where there are tokens that are not finite."""
     if gpu.on_gpu(flock.q):  # a second pass would wait for the numbers of the first
-        return _finite_only(flock.repeat_kv(), backend, stats)
+        return _finite_only(flock, backend, stats)
     out, row_stats = _once(flock, backend, stats)
     nan = math.isnan(float(out.detach().sum()))  # inf − inf too: costs only a second pass
     if nan or not _geometry_is_finite(flock):
-        return _finite_only(flock.repeat_kv(), backend, stats)
+        return _finite_only(flock, backend, stats)
     return out, row_stats
 
 
@@ -145,9 +146,12 @@ def _finite_only(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, R
 
 
 def _once(flock: Flock, backend: Backend, stats: bool) -> tuple[Tensor, RowStats | None]:
-    """backend.run, with F(i) as a mask where the backend has no lists."""
+    """backend.run, with F(i) as a mask where the backend has no lists, and a key for every head
+    of queries where it takes no groups."""
     if flock.scope is not None and not backend.lists:
         flock = flock.narrowed().with_affinity_in_bias()
+    if not backend.takes_groups(flock):
+        flock = flock.repeat_kv()
     return backend.run(flock, stats)
 
 
@@ -191,7 +195,7 @@ def asc_parts(
     N, H = flock.vis.N, flock.q.shape[1]
     which = _indices("rows", which, N)
     some = None if heads is None else _indices("heads", torch.as_tensor(heads, device=device), H)
-    return dense(flock.rows(which, some))[1]
+    return dense(flock.repeat_kv().rows(which, some))[1]
 
 
 def _indices(name: str, index: Tensor, size: int) -> Tensor:

@@ -63,12 +63,13 @@ def build_flock(
     z_k = _keys_of("z", z_q, z_k, N, M)
     h_k = _keys_of("h", h_q, h_k, N, M)
     _check_shapes(q, grouped, {"z_q": z_q, "h_q": h_q, "z_k": z_k, "h_k": h_k})
-    k, v = repeat_kv(k, H), repeat_kv(v, H)
-    bare = None if bare is None else repeat_kv(bare, H)
     if not isinstance(rules, Rules):
         raise TypeError(f"rules is {type(rules).__name__}; expected Rules(…)")
     rules.check_heads(H)
     _check_key_norm(key_norm, H)
+    if isinstance(key_norm, Tensor) and key_norm.numel() > 1:  # a length for each head of queries
+        k, v = repeat_kv(k, H), repeat_kv(v, H)
+        bare = None if bare is None else repeat_kv(bare, H)
     check_affinity(affinity, affinity_term, affinity_bias)
     if cross and affinity_bias is not None:
         raise ValueError(

@@ -14,6 +14,7 @@ from ascender.core.backends.decode import Decode
 from ascender.core.backends.dense import Dense
 from ascender.core.backends.flock import FlockLists
 from ascender.core.backends.folded import Folded
+from ascender.core.backends.fused import Fused
 from ascender.core.backends.native import Native, lanes
 from ascender.core.backends.windowed import Windowed
 from ascender.core.flock import Flock
@@ -24,6 +25,7 @@ BACKENDS: dict[str, Backend] = {
     "compact": Compact(),
     "native": Native(),
     "folded": Folded(),
+    "fused": Fused(),
     "windowed": Windowed(),
     "decode": Decode(),
     "flock": FlockLists(),
@@ -53,7 +55,7 @@ def choose_backend(flock: Flock, stats: bool = False) -> str:
     if _native_limit(flock, small) >= vis.N * vis.M:
         preferred.append("native")
     if small < vis.N * vis.M:
-        preferred.append("folded" if vis.window is None else "windowed")
+        preferred += ["fused", "folded"] if vis.window is None else ["windowed"]
     elif not torch.compiler.is_compiling():  # a compiler fuses the dense path itself
         preferred.append("compact")
     for name in preferred:

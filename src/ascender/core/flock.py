@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -30,13 +30,14 @@ OF_QUERIES, OF_KEYS = ("q", "z_q", "h_q"), ("k", "v", "z_k", "h_k", "bare")
 
 @dataclass(frozen=True)
 class Flock:
-    """q: (B, H, N, d); k and v have as many heads, or fewer under decode; z and h may have one
-    that all heads share. `bare`: the keys without rotation, where k is rotated. `key_norm`: the
-    length that all keys of a head have (QK-norm), so that k̃ = k / key_norm. `normalise`: the
-    weights from (scores, V) where they are not the softmax. `scope`: where a query attends to its
-    flock only; None: to everything visible. `far_keys`: L_m(i) where it is given. `derived`: lazy
-    attributes that are already known, by name (a KV cache has z and h_unit); a `replace` drops
-    them."""
+    """q: (B, H, N, d); k, v and bare have as many heads or fewer, which are shared in equal groups;
+    z and h may have one that all heads share. `bare`: the keys without rotation, where k is
+    rotated. `key_norm`: the length that all keys of a head have (QK-norm), so that k̃ = k /
+    key_norm. `normalise`: the weights from (scores, V) where they are not the softmax. `scope`:
+    where a query attends to its flock only; None: to everything visible. `far_keys`: L_m(i) where
+    it is given. `nonfinite_keys`: which keys a cache keeps as 0 because they were not finite; None:
+    nobody has looked. `derived`: lazy attributes that are already known, by name (a KV cache has z
+    and h_unit); a `replace` drops them."""
 
     q: Float[Tensor, "B H N d"]
     k: Float[Tensor, "B G M d"]
@@ -59,7 +60,9 @@ class Flock:
     affinity: str = "tied"
     affinity_term: bool = False
     affinity_bias: Float[Tensor, "n"] | None = None
+    nonfinite_keys: Bool[Tensor, "B 1 M"] | None = None
     derived: InitVar[dict[str, Any] | None] = None
+    base_scores: ClassVar[Tensor | None] = None  # q·k/√d where a backend has written it out
 
     def __post_init__(self, derived: dict[str, Any] | None) -> None:
         if derived:
@@ -76,7 +79,7 @@ class Flock:
 
     @lazy
     def key_scale(self) -> float | Tensor:
-        """1/‖k_j‖, so that k̃ = key_scale · k: (B, H, M, 1), or (H, 1, 1) with QK-norm."""
+        """1/‖k_j‖, so that k̃ = key_scale · k: (B, G, M, 1), or (H, 1, 1) with QK-norm."""
         if self.key_norm is None:
             norm = torch.linalg.vector_norm(
                 self.heading_keys.to(self.accum_dtype), dim=-1, keepdim=True
@@ -101,9 +104,11 @@ class Flock:
         h_k = unit(self.h_k.to(self.accum_dtype))
         return (h_k if self.h_q is self.h_k else unit(self.h_q.to(self.accum_dtype))), h_k
 
-    def origin(self, y: Float[Tensor, "B #H M w"]) -> Float[Tensor, "B #H 1 w"]:
+    def origin(self, y: Float[Tensor, "B #H M w"]) -> Float[Tensor, "B #H #M w"]:
         """A reference point computed from keys that every row sees; 0 where there are none, as in
         a window: a hidden key must not change even the rounding of a row."""
+        if self.vis.cu is not None:
+            return y.index_select(-2, self.vis.start)
         if self.vis.window is not None or not self.vis.by_key_only:
             return torch.zeros_like(y[..., :1, :])
         mask = None if self.vis.mask is None else self.vis.mask.squeeze(-2)
@@ -145,6 +150,8 @@ class Flock:
 
     def top_k(self, vis: Visibility, sizes: tuple[int, ...]) -> Int[Tensor, "B #H N K"]:
         """The members of P(i) of a visibility that rank highest."""
+        if self.by_scores and self.base_scores is not None:
+            return nb.top_k_of(self.base_scores, vis, sizes)
         return nb.top_k(*self.ranked_by, vis, sizes, self.by_cosine, self.rank_bias)
 
     @lazy
@@ -160,7 +167,13 @@ class Flock:
         """The same call in visible scope, with F(i) as its mask: the definition of flock scope."""
         if self.scope is None:
             return self
-        return replace(self, scope=None, vis=replace(self.vis, mask=self.scope.mask(self.far)))
+        vis = replace(self.vis, mask=self.scope.mask(self.far))
+        derived = {} if self.base_scores is None else {"base_scores": self.base_scores}
+        return replace(self, scope=None, vis=vis, derived=derived)
+
+    def with_base_scores(self, base: Float[Tensor, "B H N M"]) -> Flock:
+        """A copy whose neighbours by "scores" are ranked by a matrix that is written out anyway."""
+        return replace(self, derived={"base_scores": base.detach()})
 
     @property
     def by_cosine(self) -> bool:
@@ -179,12 +192,17 @@ class Flock:
             x, y = self.h_unit if self.affinity == "tied" else self.affinity_factors
             return x.detach(), y.detach()
         q, k = (t.detach().to(self.accum_dtype) for t in (self.q, self.k))
-        return q / q.shape[-1] ** 0.5, repeat_kv(k, q.shape[1])
+        return q / q.shape[-1] ** 0.5, k
+
+    @property
+    def by_scores(self) -> bool:
+        """Whether neighbours are ranked by the base score."""
+        return isinstance(self.neighbours, str) and self.neighbours == "scores"
 
     @property
     def rank_bias(self) -> Float[Tensor, "r"] | None:
         """What is added to the score that ranks, by distance."""
-        bias = None if self.neighbours == "scores" else self.affinity_by_distance
+        bias = None if self.by_scores else self.affinity_by_distance
         return None if bias is None else bias.detach()
 
     @lazy
@@ -222,8 +240,10 @@ class Flock:
 
     def with_lifted_values(self) -> Flock:
         """v with the columns (z, ‖z‖²) appended: the output then has Σ_j A_ij (z_j, ‖z_j‖²)."""
-        z = self.z_lifted.expand(*self.v.shape[:3], -1)
-        return self.keeping_cached(v=torch.cat([self.v.to(z.dtype), z], -1))
+        z = self.z_lifted
+        v = self.v.to(z.dtype)
+        v = v if z.shape[1] == 1 else repeat_kv(v, self.q.shape[1])
+        return self.keeping_cached(v=torch.cat([v, z.expand(*v.shape[:3], -1)], -1))
 
     def keeping_cached(self, **new: Any) -> Flock:
         """A copy with new fields that keeps cached tensors: for v and neighbours, from which only
@@ -243,7 +263,11 @@ class Flock:
         if self.k.shape[1] == H:
             return self
         bare = None if self.bare is None else repeat_kv(self.bare, H)
-        return replace(self, k=repeat_kv(self.k, H), v=repeat_kv(self.v, H), bare=bare)
+        stale = {*self.__dataclass_fields__, "key_scale"}
+        return replace(
+            self, k=repeat_kv(self.k, H), v=repeat_kv(self.v, H), bare=bare,
+            derived={name: t for name, t in vars(self).items() if name not in stale},
+        )  # fmt: skip
 
     def rows(self, which: Int[Tensor, "R"], heads: Int[Tensor, "h"] | None = None) -> Flock:
         """Some of the queries (and heads) against all the keys."""
@@ -269,18 +293,20 @@ class Flock:
         elif other is not None:
             other = to_4d(other)
         known: dict[int, Tensor] = {}
+        H = self.q.shape[1]
 
         def cut(t: Any, axis: int = 1) -> Any:
-            """What the heads share stays whole."""
+            """What the heads share stays whole; of groups those of the heads, one for each."""
             if isinstance(t, LowRank):
                 return LowRank(cut(t.left), cut(t.right))
             if not isinstance(t, Tensor) or t.ndim <= axis or t.shape[axis] == 1:
                 return t
             if id(t) not in known:
+                places = [h * t.shape[axis] // H for h in heads]
                 if len(heads) == 1:
-                    known[id(t)] = t.narrow(axis, heads[0], 1)
+                    known[id(t)] = t.narrow(axis, places[0], 1)
                 else:
-                    index = torch.tensor(heads, device=t.device)
+                    index = torch.tensor(places, device=t.device)
                     known[id(t)] = t.index_select(axis, index)
             return known[id(t)]
 
@@ -307,14 +333,18 @@ class Flock:
         0 · NaN is NaN: without this, a hidden token would make every sum over all keys NaN.
         """
         B, H = self.q.shape[:2]
-        bad_q, bad_k = (
-            _nonfinite(*(getattr(self, name) for name in names)).expand(B, H, -1)
-            for names in (OF_QUERIES, OF_KEYS)
-        )
+
+        def bad(names: tuple[str, ...]) -> Bool[Tensor, "B H n"]:
+            tensors = (getattr(self, name) for name in names)
+            some = reduce(or_, (_nonfinite(t, H) for t in tensors if t is not None))
+            return some.expand(B, H, -1)
+
+        bad_q = bad(OF_QUERIES)
+        bad_k = bad(OF_KEYS) if self.nonfinite_keys is None else self.nonfinite_keys
         other = self.other
         if isinstance(other, LowRank):
-            bad_q = bad_q | _nonfinite(to_4d(other.left))
-            bad_k = bad_k | _nonfinite(to_4d(other.right))
+            bad_q = bad_q | _nonfinite(to_4d(other.left), H)
+            bad_k = bad_k | _nonfinite(to_4d(other.right), H)
             other = LowRank(*(torch.nan_to_num(t, 0, 0, 0) for t in (other.left, other.right)))
         elif other is not None and to_4d(other).shape[-2] == 1:
             bad_k = bad_k | ~torch.isfinite(to_4d(other)).all(-2)
@@ -324,19 +354,33 @@ class Flock:
             t = getattr(self, name)
             if t is None:
                 return None
+            if t.shape[1] not in (1, H):  # a token of one head may be bad, and its group is not
+                return torch.where(torch.isfinite(t).all(-1, keepdim=True), t, 0)
             bad = bad if t.shape[1] == H else bad.any(1, keepdim=True)
             return t.masked_fill(bad[..., None], 0)
 
         finite: dict[str, Any] = {name: clean(name, bad_q) for name in OF_QUERIES}
-        finite |= {name: clean(name, bad_k) for name in OF_KEYS}
+        if self.nonfinite_keys is None:
+            finite |= {name: clean(name, bad_k) for name in OF_KEYS}
+        else:  # what the cache knows of its keys stays known
+            finite["derived"] = self._derived_with(finite)
         if self.vis.mask is not None:  # a row that sees nothing is 0 in any case
             bad_q = bad_q & self.vis.sees(torch.ones_like(bad_k))
         return replace(self, **finite, other=other), bad_q | self.vis.sees(bad_k)
 
+    def _derived_with(self, queries: dict[str, Any]) -> dict[str, Any]:
+        """What a cache knows of its keys, beside other queries."""
+        known = {n: t for n, t in vars(self).items() if n not in self.__dataclass_fields__}
+        for pair, name in (("z", "z_q"), ("h_unit", "h_q")):
+            if pair in known:
+                known[pair] = queries[name], known[pair][1]
+        return {n: known[n] for n in ("z", "z_lifted", "h_unit", "key_scale") if n in known}
 
-def _nonfinite(*tensors: Tensor | None) -> Bool[Tensor, "#B #H n"]:
-    """Tokens with a NaN or an infinity in any of these."""
-    return reduce(or_, (~torch.isfinite(t).all(-1) for t in tensors if t is not None))
+
+def _nonfinite(t: Float[Tensor, "#B G n w"], heads: int) -> Bool[Tensor, "#B #H n"]:
+    """Tokens with a NaN or an infinity, by head of the queries."""
+    bad = ~torch.isfinite(t).all(-1)
+    return bad if bad.shape[1] in (1, heads) else bad.repeat_interleave(heads // bad.shape[1], 1)
 
 
 def make_flock(

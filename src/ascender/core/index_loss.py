@@ -20,8 +20,10 @@ from torch import Tensor
 
 from ascender.core.affinity import at_distance
 from ascender.core.backends.dense import dense
+from ascender.core.combine import columns, folds
 from ascender.core.flock import Flock
 from ascender.core.scope import FlockScope
+from ascender.core.softmax import masked_softmax
 from ascender.kernels import gpu
 
 CHUNK = 1 << 22  # weights of all heads in memory at once, per sequence
@@ -37,6 +39,9 @@ def index_loss(
     """L_index of a call. `scope`: window and globals, needed also where flock.scope is None (dense
     attention). h_q and h_k: projections of detached tokens."""
     flock = flock.repeat_kv()
+    if listed(flock, scope, h_q):
+        kl, valid = _listed_divergence(flock, scope, h_q, h_k)
+        return kl.sum() / valid.sum().clamp_min(1)
     (B, H, N, _), M = flock.q.shape, flock.vis.M
     chunk = GPU_CHUNK // (B * H * M) if gpu.on_gpu(flock.q) else CHUNK // (H * M)
     total = h_q.new_zeros((), dtype=flock.accum_dtype)
@@ -45,6 +50,73 @@ def index_loss(
         kl, valid = _divergence(flock, scope, h_q, h_k, rows)
         total, count = total + kl.sum(), count + valid.sum()
     return total / count.clamp_min(1)
+
+
+def listed(flock: Flock, scope: FlockScope, h_q: Tensor) -> bool:
+    """Whether S(i) is the list of far keys and A is a softmax of scores that fold."""
+    if flock.scope is None or flock.vis.cross or scope.n_global or flock.rules.on:
+        return False
+    if flock.affinity_term and flock.affinity_bias is not None:  # a bias that does not fold
+        return False
+    plain = flock.normalise is None and flock.pair_values is None and not gpu.on_gpu(flock.q)
+    return plain and folds(flock.other) and h_q.shape[1] == flock.far.shape[1] == 1
+
+
+def _listed_divergence(
+    flock: Flock, scope: FlockScope, h_q: Tensor, h_k: Tensor
+) -> tuple[Float[Tensor, "B 1 N"], Bool[Tensor, "B 1 N"]]:
+    """(KL of every row, or 0; which rows count), from lists: example by example."""
+    far = flock.far
+    near = scope.near.expand(len(far), 1, -1, -1)
+    scored, at = flock.with_affinity_in_bias(), replace(flock, h_q=h_q, h_k=h_k)
+    x, y = at.affinity_factors
+    kls, valids = [], []
+    for b in range(len(far)):
+        mine = far[b, 0]
+        with torch.no_grad():
+            total = _listed_scores(scored, b, torch.cat([near[b, 0], mine], -1))[None]
+            weights = masked_softmax(total, total > -torch.inf)[0]
+            p = weights[..., near.shape[-1] :].mean(0).masked_fill(mine < 0, 0)
+            mass = p.sum(-1, keepdim=True)
+            p = p / mass.clamp_min(torch.finfo(p.dtype).tiny)
+        keys = y[b if len(y) > 1 else 0, 0].index_select(0, mine.clamp_min(0).flatten())
+        g = (x[b if len(x) > 1 else 0, 0][:, None] * keys.unflatten(0, mine.shape)).sum(-1)
+        if at.affinity_by_distance is not None:
+            j = flock.vis.j[mine.clamp_min(0)]
+            g = g + at_distance(at.affinity_by_distance, flock.vis.p[:, None] - j)
+        lowest = torch.finfo(g.dtype).min / 2
+        log = g.masked_fill(mine < 0, lowest).log_softmax(-1).masked_fill(mine < 0, 0)
+        kls.append((torch.xlogy(p, p) - p * log).sum(-1))
+        valids.append(mass[:, 0] > 0)
+    valid = torch.stack(valids)[:, None]
+    if flock.vis.by_key_only:  # padding
+        valid = valid & flock.vis.self_visible.any(1, keepdim=True)
+    return torch.where(valid, torch.stack(kls)[:, None], 0), valid
+
+
+def _listed_scores(flock: Flock, b: int, index: Int[Tensor, "N L"]) -> Float[Tensor, "H N L"]:
+    """The scores of listed keys in one example, −inf where there is none; without rules."""
+    dtype, d = flock.accum_dtype, flock.q.shape[-1]
+    at, total = index.clamp_min(0), []
+    left = right = None
+    if flock.other is not None:
+        left, right = columns(flock.other, flock.vis.N, flock.vis.M)
+    for head in range(flock.q.shape[1]):
+        score = _listed(flock.q[b, head], flock.k[b, head], at).to(dtype) / d**0.5
+        if left is not None and right is not None:
+            own, theirs = (
+                t[b if len(t) > 1 else 0, head if t.shape[1] > 1 else 0] for t in (left, right)
+            )
+            score = score + _listed(own, theirs, at).to(dtype)
+        total.append(score)
+    scores = torch.stack(total)
+    tau = flock.rules.at("tau_score", scores[None])
+    return (scores[None] / tau)[0].masked_fill(index < 0, -torch.inf)
+
+
+def _listed(x: Tensor, y: Tensor, at: Int[Tensor, "N L"]) -> Float[Tensor, "N L"]:
+    """x_i · y_j of listed j."""
+    return (x[:, None] * y.index_select(0, at.flatten()).unflatten(0, at.shape)).sum(-1)
 
 
 def _divergence(

@@ -1,7 +1,8 @@
 """N_k(i), the neighbours of i: k members of P(i).
 
     "semantic"   the largest a_ij = cos(h_i, h_j)
-    "scores"     the largest base score q_i·k_j/√d (reuse: no extra geometry)
+    "scores"     the largest base score q_i·k_j/√d: no extra geometry, and no extra product where
+                 a backend has written the scores out (top_k_of)
     a list       given indices (grid, graph, another layer's), −1 = none
 
 An index list is (B, h, N, K) with h = 1 where the heads share it. Entries outside P(i) are −1.
@@ -26,6 +27,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ascender.core.affinity import at_distance
+from ascender.core.combine import repeat_kv
 from ascender.core.visibility import Visibility
 from ascender.kernels import gpu
 from ascender.kernels.build import kernels
@@ -40,15 +42,15 @@ TIE, OLD = 1e-6, 4096  # what a step back in time costs in the ranking, and afte
 @torch.no_grad()
 def top_k(
     x: Float[Tensor, "B x N d"],
-    y: Float[Tensor, "B y M d"],
+    y: Float[Tensor, "B G M d"],
     vis: Visibility,
     sizes: tuple[int, ...],
     bounded: bool = False,
     bias: Float[Tensor, "r"] | None = None,
 ) -> Int[Tensor, "B #H N K"]:
     """The sizes[h] members of P(i) with the largest x_i·y_j. h is 1 where the heads share x, y,
-    the size and the mask. `bounded`: no product is above 1 (cosines). `bias`: added by distance
-    (affinity.by_distance)."""
+    the size and the mask; y may have one head for each group of them. `bounded`: no product is
+    above 1 (cosines). `bias`: added by distance (affinity.by_distance)."""
     if max(sizes) == 0:
         return torch.full((x.shape[0], 1, vis.N, 0), -1, device=x.device)
     heads = max(x.shape[1], len(sizes), 1 if vis.mask is None else vis.mask.shape[1])
@@ -58,13 +60,15 @@ def top_k(
             from ascender.kernels.gpu.top_k import top_lists
         else:
             from ascender.kernels.operators import top_lists
+
+            y = y if y.shape[1] == 1 else repeat_kv(y, heads)
         window = -1 if vis.window is None else vis.window
         return top_lists(
             x, y, vis.p.int(), vis.j.int(), vis.mask, sizes if len(sizes) > 1 else sizes * heads,
             bounded, vis.causal, window, vis.n_global, vis.cross,
             -1 if vis.beyond is None else vis.beyond, bias,
         )  # fmt: skip
-    x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
+    x, y = (t.expand(-1, heads, -1, -1) for t in (x, repeat_kv(y, heads)))
     N, M = vis.N, vis.M
     chunk = max(1, GPU_CHUNK // (x.shape[0] * heads * M) if gpu.on_gpu(x) else CHUNK // M)
     parts = []
@@ -81,6 +85,16 @@ def top_k(
         parts.append(pick(scores, rows, sizes, bounded))
     K = max(p.shape[-1] for p in parts)
     return torch.cat([F.pad(p, (0, K - p.shape[-1]), value=-1) for p in parts], -2)
+
+
+@torch.no_grad()
+def top_k_of(
+    scores: Float[Tensor, "B H N M"], vis: Visibility, sizes: tuple[int, ...]
+) -> Int[Tensor, "B H N K"]:
+    """top_k by scores that are written out already."""
+    if max(sizes) == 0:
+        return torch.full((scores.shape[0], 1, vis.N, 0), -1, device=scores.device)
+    return pick(scores.clone(), vis, sizes)
 
 
 def pick(
@@ -192,6 +206,12 @@ def given(index: Int[Tensor, "B #H N K"], vis: Visibility) -> Int[Tensor, "B #H 
     index = index.sort(-1, descending=True).values
     again = F.pad(index[..., 1:] == index[..., :-1], (1, 0), value=False)
     return index.masked_fill(again | ~vis.allows(index), -1)
+
+
+def union(a: Int[Tensor, "B #H N K"], b: Int[Tensor, "B #H N L"]) -> Int[Tensor, "B h N KL"]:
+    """The members of both lists, those of both twice (`given` drops them)."""
+    heads = max(a.shape[1], b.shape[1])
+    return torch.cat([a.expand(-1, heads, -1, -1), b.expand(-1, heads, -1, -1)], -1)
 
 
 def as_mask(index: Int[Tensor, "B #H N K"], M: int) -> Bool[Tensor, "B h N M"]:

@@ -35,7 +35,7 @@ from ascender.common.validate import (
     lookup,
 )
 from ascender.core.geometry import accum_dtype
-from ascender.core.rules import Rules
+from ascender.core.rules import Rules, warn_cool
 from ascender.core.shapes import Counts, Queries, Scores, Visible
 from ascender.core.softmax import masked_softmax
 
@@ -57,6 +57,7 @@ class Normalizer(nn.Module):
     def __init__(self, temperature: float = 1.0) -> None:
         super().__init__()
         check_positive("temperature", temperature)
+        warn_cool("temperature", temperature)
         self.temperature = float(temperature)
 
     def sharpen(self, q: Queries, n: Counts) -> Queries:

@@ -4,14 +4,14 @@ Sequence s of a packed batch has the tokens  cu_seqlens[s] â€¦ cu_seqlens[s+1] â
 attention's varlen functions. Row i of it is row i of asc_attention on the sequence alone: nothing
 passes from one to another.
 
-Here the sequences are padded to a batch (batch, longest) and computed by asc_attention, on any
-device and backend, with gradients. A kernel that reads cu_seqlens itself belongs into
-asc_attention_varlen, before _by_padding.
+On a GPU with Triton the kernels of the backend fused read cu_seqlens themselves, where that backend
+serves the call; only h is padded, for the search of neighbours. Elsewhere the sequences are padded
+to a batch (batch, longest) and computed by asc_attention, on any device and backend.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,9 +20,16 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from ascender.common.validate import check_int
-from ascender.core.attention import asc_attention
+from ascender.core import neighbours as nb
+from ascender.core.attention import asc_attention, attend
+from ascender.core.checks import build_flock
+from ascender.core.choose_backend import BACKENDS
 from ascender.core.combine import LowRank
+from ascender.core.flock import Flock
+from ascender.core.normalizers import Normalizer
 from ascender.core.rules import Rules
+from ascender.core.visibility import Visibility
+from ascender.kernels import gpu
 
 REFUSED = {
     "mask": "no mask: sequences have no padding; causal, window and n_global say what is visible",
@@ -114,7 +121,69 @@ def asc_attention_varlen(
     for name, t in tensors.items():
         _check_tokens(name, t, q)
     packed = Packed.of(cu_seqlens, q.shape[0], q.device, max_seqlen)
+    flock = _as_one(tensors, neighbours, rules, options)
+    if flock is not None and BACKENDS["fused"].refuses(flock) is None:
+        return _by_kernels(packed, cu_seqlens, flock)
     return _by_padding(packed, tensors, neighbours, rules, options)
+
+
+def _as_one(
+    tensors: dict[str, Tensor | None], neighbours: str | Tensor, rules: Rules,
+    options: dict[str, Any],
+) -> Flock | None:  # fmt: skip
+    """The call on all tokens as if they were one sequence; None where kernels that read packed
+    sequences cannot serve it, whatever the device."""
+    options, q = dict(options), tensors["q"]
+    if q is None or not gpu.on_gpu(q) or not gpu.has_triton():
+        return None
+    normalizer, by_distance = options.get("normalizer"), options.get("affinity_bias")
+    counts = isinstance(normalizer, Normalizer) and (
+        type(normalizer).sharpen is not Normalizer.sharpen
+    )
+    losses, backend = options.pop("return_losses", False), options.pop("backend", "auto")
+    visible = options.get("scope", "visible") == "visible"
+    if losses or counts or by_distance is not None or not visible:
+        return None
+    if backend not in ("auto", "fused"):
+        return None
+    batch = {n: t.transpose(0, 1).unsqueeze(0) for n, t in tensors.items() if t is not None}
+    other = None
+    if "other.left" in batch:
+        other = LowRank(batch["other.left"], batch["other.right"])
+    return build_flock(
+        *(batch.get(name) for name in ("q", "k", "v", "z", "h", "z_k", "h_k")),  # type: ignore[arg-type]
+        rules=rules, other=other, neighbours=batch.get("neighbours", neighbours),
+        bare=batch.get("bare"), **options,
+    ).with_affinity_in_bias()  # fmt: skip
+
+
+def _by_kernels(packed: Packed, cu_seqlens: Tensor, flock: Flock) -> Float[Tensor, "total H e"]:
+    """By kernels that read cu_seqlens."""
+    total, device = flock.q.shape[2], flock.q.device
+    cu = cu_seqlens.to(device=device, dtype=torch.int32)
+    vis = Visibility.of(
+        total, total, device=device, causal=flock.vis.causal, cu=cu, longest=packed.index.shape[1]
+    )
+    near: str | Tensor = flock.neighbours
+    if flock.rules.needs_neighbours:
+        near = _neighbours(packed, flock, vis)
+    out = attend(replace(flock, vis=vis, neighbours=near), "fused")
+    return out[0].transpose(0, 1)
+
+
+def _neighbours(packed: Packed, flock: Flock, vis: Visibility) -> Int[Tensor, "1 h total K"]:
+    """N_k(i) by tokens of all, from a search in a padded batch of what ranks them."""
+    if isinstance(flock.neighbours, Tensor):
+        index = flock.neighbours
+    else:
+        x, y = (packed.pad(t[0].transpose(0, 1)).transpose(1, 2) for t in flock.ranked_by)
+        one = replace(
+            Visibility.of(x.shape[2], x.shape[2], device=x.device, causal=vis.causal),
+            mask=packed.real[:, None, None],
+        )
+        index = nb.top_k(x, y, one, flock.rules.sizes(), flock.by_cosine, flock.rank_bias)
+        index = packed.unpad(index.transpose(1, 2)).transpose(0, 1)[None]
+    return torch.where(index >= 0, index + vis.start[:, None], -1)
 
 
 def _by_padding(

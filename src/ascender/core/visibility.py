@@ -39,6 +39,8 @@ class Visibility:
     cross: bool = False
     beyond: int | None = None
     first: int | None = None  # p[0], where the host knows it and p counts up from there
+    cu: Int[Tensor, "S1"] | None = None  # packed sequences: s has the tokens cu[s] … cu[s+1] − 1
+    longest: int = 0  # of packed sequences
 
     @staticmethod
     def of(N: int, M: int, *, device: torch.device | str = "cpu", **kinds) -> Visibility:  # type: ignore[no-untyped-def]
@@ -61,11 +63,27 @@ class Visibility:
         """True where the mask is padding: the same for every query."""
         return self.mask is None or self.mask.shape[-2] == 1
 
+    @lazy
+    def sequence(self) -> Int[Tensor, "M"]:
+        """Of packed tokens the sequence that each is in."""
+        assert self.cu is not None
+        return torch.searchsorted(self.cu[1:].long(), self.j, right=True)
+
+    @lazy
+    def start(self) -> Int[Tensor, "M"]:
+        """Of packed tokens the first of the sequence that each is in."""
+        assert self.cu is not None
+        return self.cu.long()[self.sequence]
+
     def _structure(self, p: Tensor, j: Tensor) -> Tensor | None:
-        """Causal and window as arithmetic on positions; None where neither restricts."""
+        """Causal and window as arithmetic on positions, and packed sequences; None where nothing
+        restricts."""
         visible = None
         if self.causal:
             visible = j <= p
+        if self.cu is not None:
+            same = self.sequence[p] == self.sequence[j]
+            visible = same if visible is None else visible & same
         if self.window is not None:
             near = (p - j).abs() <= self.window
             if self.n_global:
@@ -98,6 +116,10 @@ class Visibility:
             before = torch.arange(self.M + 1, device=self.j.device).view(1, 1, -1)
         else:
             before = F.pad(self.mask.squeeze(-2).cumsum(-1), (1, 0))
+
+        if self.cu is not None:
+            end = self.p + 1 if self.causal else self.cu.long()[self.sequence + 1]
+            return (before[..., end] - before[..., self.start]).unsqueeze(-1)
 
         def upto(place: Tensor) -> Tensor:
             """How many of the keys that the mask allows stand at j ≤ place."""
@@ -159,6 +181,10 @@ class Visibility:
         mask = self.mask
         if mask is not None and mask.shape[-2] != 1:
             mask = mask[..., which, :]
+        if self.cu is not None:  # as a mask: who reads some of the rows need not know of packing
+            assert mask is None
+            mask = (self.sequence[self.p[which], None] == self.sequence)[None, None]
+            return replace(self, p=self.p[which], mask=mask, first=None, cu=None)
         return replace(self, p=self.p[which], mask=mask, first=self._first_of(which))
 
     def _first_of(self, which: Tensor | slice) -> int | None:
@@ -178,7 +204,9 @@ class Visibility:
             chunk = max(CHUNK, GPU_CHUNK // (max(each, mask) * self.M))
         return (self.rows(slice(a, a + chunk)) for a in range(0, self.N, chunk))
 
-    def sees(self, keys: Bool[Tensor, "B H M"], chunk: int | None = None) -> Bool[Tensor, "B H N"]:
+    def sees(
+        self, keys: Bool[Tensor, "B #H M"], chunk: int | None = None
+    ) -> Bool[Tensor, "B #H N"]:
         """Whether row i sees any of the marked keys: counted, or in chunks of rows."""
         if self.by_key_only and self.beyond is None and self.p.ndim == self.j.ndim == 1:
             mask = keys[..., None, :] if self.mask is None else keys[..., None, :] & self.mask

@@ -30,6 +30,7 @@ from ascender.core.schedule import get_lam, set_lam
 from ascender.core.scope import FarKeys
 from ascender.hf.cache import AscenderCache
 from ascender.hf.configuration import AscenderConfig
+from ascender.kernels import gpu
 from ascender.nn.cache import CrossKV
 from ascender.nn.module import AscenderAttention
 from ascender.nn.positions import Position
@@ -274,7 +275,8 @@ class AscenderModel(AscenderPreTrainedModel):
         return self.new_cache() if given is None and wanted and self.causal else given
 
     def _real(self, mask: Tensor | None) -> Bool[Tensor, "..."] | None:
-        """transformers' mask (1 or True = real) as ours; None where all are."""
+        """transformers' mask (1 or True = real) as ours; None where all are. On a GPU nobody looks,
+        for that would wait."""
         if mask is None:
             return None
         if mask.ndim != 2:
@@ -287,13 +289,15 @@ class AscenderModel(AscenderPreTrainedModel):
         real = mask.to(torch.bool)
         if torch.compiler.is_compiling():
             return real
-        if bool(real.all()):
-            return None
         # Globals and BigBird's blocks are counted from the first token.
         counted = any(
             a.n_global > 0 or getattr(a, "flock_globals", 0) > 0 or hasattr(a, "plan")
             for a in self.attentions
         )
+        if gpu.on_gpu(real) and not counted:
+            return real
+        if bool(real.all()):
+            return None
         if counted and not bool(real[:, 0].all()):
             raise ValueError(
                 f"padding on the left with {self.config.attention} attention, which counts global "

@@ -73,7 +73,8 @@ class Layer:
     """One attention in one pass. base = q·k/√d; as many heads of keys and values as of queries.
     tau is τ_score, by which the sum of the terms is divided. `geometry` is None where there are no
     rules. In flock scope `visible` is the flock F(i) and `all_visible` V(i), else None; `dense` is
-    the same layer, given the same input, over V(i), where it was asked for."""
+    the same layer, given the same input, over V(i), where it was asked for. `flock` is the call
+    itself, where there are rules."""
 
     name: str
     parts: Parts
@@ -85,6 +86,7 @@ class Layer:
     geometry: Geometry | None = None
     all_visible: Bool[Tensor, "B H N M"] | None = None
     dense: Layer | None = None
+    flock: Flock | None = None
 
     @property
     def missed(self) -> Float[Tensor, "B H N"] | None:
@@ -216,7 +218,8 @@ def _flocking(name: str, flock: Flock, over_all: Flock | None = None) -> tuple[T
     """The definition, and all that is known on the way. over_all: the same call in visible scope,
     where it is to be shown too."""
     V = flock.vis.visible if flock.scope is not None else None
-    flock = flock.repeat_kv().narrowed()
+    call = flock.repeat_kv()
+    flock = call.narrowed()
     out, parts, stats = dense(flock, stats=True)
     assert stats is not None
     c, u, rho = stats.c, stats.u, stats.rho
@@ -232,7 +235,7 @@ def _flocking(name: str, flock: Flock, over_all: Flock | None = None) -> tuple[T
     layer = _layer(name, parts, flock.q, flock.k, flock.v, flock.vis.visible, geometry)
     return out, replace(
         layer, all_visible=None if V is None else V.expand_as(parts.weights),
-        dense=None if over_all is None else _flocking(name, over_all)[1],
+        dense=None if over_all is None else _flocking(name, over_all)[1], flock=call,
     )  # fmt: skip
 
 

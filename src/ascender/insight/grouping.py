@@ -2,6 +2,7 @@
 
     z           k-means on the latent coordinates, those of all heads side by side
     neighbours  spectral clustering of the neighbour graph, W_ij = share of heads with j ∈ N_k(i)
+    flock       in flock scope: the same of the flocks, W_ij = share of heads with j ∈ F(i)
     attention   spectral clustering of the weights, W = A, mean over heads
     states      k-means on the states that a layer reads; layer 0: what the model is given, the
                 number of layers: what leaves the last
@@ -29,7 +30,7 @@ from torch import Tensor, nn
 from ascender.common.validate import need
 from ascender.insight.capture import Layer, capture, without_scores
 
-SOURCES = ("z", "neighbours", "attention", "states")
+SOURCES = ("z", "neighbours", "flock", "attention", "states")
 ONCE = {"near": "neighbours", "hidden": "states"}  # what older records call them, layers from 1
 SHUFFLES = 1  # of the labels, an example
 STARTS = 5  # of k-means
@@ -110,6 +111,8 @@ def sources(
         if g is not None:
             yield ("z", i), g.z.transpose(1, 2).flatten(2), False
             yield ("neighbours", i), g.near.double().mean(1), True
+        if layer.all_visible is not None:  # visible is then F(i), a part of it
+            yield ("flock", i), layer.visible.double().mean(1), True
         yield ("attention", i), layer.parts.weights.mean(1), True
     for i, state in enumerate(states):
         yield ("states", i), state, False

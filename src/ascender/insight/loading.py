@@ -78,6 +78,8 @@ def task_for(loaded: Loaded, name: str | None, data_dir: str | Path | None = Non
             raise
         raise ValueError(f"the task of {loaded.sheet}: {error}") from error
     check_fits(loaded, result)
+    if "neighbours" in (getattr(loaded.model.config, "attention_options", None) or {}):
+        result.hide_lists()  # as in its training (train.Run.make_task)
     return result
 
 

@@ -297,16 +297,18 @@ static void near_masks(const Args *a, Work *w, int nb, const int *idx, const int
 #define NEAR for (int t = r * w->K; t < (r + 1) * w->K; t += VL)
 
 /* ---- the neighbours of a block, and their cosines; idx padded with some column it has ---- */
-static void block_lists(const Args *a, Work *w, int b, int grp, int i0, int *idx, float *cosine,
-                        int *n) {
+static void block_lists(const Args *a, Work *w, int b, int grp, int i0, int nb, int *idx,
+                        float *cosine, int *n) {
   int K = w->K, rows = a->see.N - i0 < VL ? a->see.N - i0 : VL;
   ROWS n[r] = 0;
-  if (a->search == SEMANTIC || a->search == SCORES) {
-    int by_h = a->search == SEMANTIC, width = by_h ? w->h : w->d;
-    const float *x = by_h ? w->Hq : w->head->Q, *y = by_h ? w->Hk : w->head->K;
-    transpose(VL, width, x + (long)i0 * width, width, w->XT, VL);
-    top_block(&a->see, b, grp, i0, w->XT, y, width, a->sizes[grp], K, by_h, &w->top, idx,
-              by_h ? cosine : NULL, n);
+  if (a->search == SEMANTIC) {
+    transpose(VL, w->h, w->Hq + (long)i0 * w->h, w->h, w->XT, VL);
+    top_block(&a->see, b, grp, i0, w->XT, w->Hk, w->h, NULL, 0, a->sizes[grp], K, 1, &w->top, idx,
+              cosine, n);
+  } else if (a->search == SCORES) { /* a group is one head, whose scores stay in SC */
+    scores(w, nb, w->d, w->head->Q + (long)i0 * w->d, w->head->Kt, w->SC);
+    top_block(&a->see, b, grp, i0, NULL, NULL, 0, w->SC, w->ld, a->sizes[grp], K, 0, &w->top, idx,
+              NULL, n);
   } else if (a->search == GIVEN)
     for (int r = 0; r < rows; r++) {
       const int64_t *list = a->list + b * a->list_b + grp * a->list_h + (i0 + r) * a->list_n;
@@ -501,7 +503,7 @@ APART void forward_head(const Args *a, Work *w, const Block *k, int b, int h, in
   const int nb = k->nb, d = w->d, e = w->e, i0 = k->i0, align = a->align, coh = a->coh;
   float it = 1 / nu[TAU];
   vf x[VL], length = set(1), mean = set(0), rs = set(1), fa = set(0), fc = set(0), pm, pv;
-  scores(w, nb, d, p->Q + (long)i0 * d, p->Kt, w->SC);
+  if (a->search != SCORES) scores(w, nb, d, p->Q + (long)i0 * d, p->Kt, w->SC);
   if (a->align) {
     length = heading(w, p, k, U);
     vf R = length * k->inv_cnt, gate = sigmoid(-nu[AA] * (1.f - R * R));
@@ -570,7 +572,7 @@ static int forward_group(const Args *a, int b, int grp) {
     Block k = {.i0 = i0, .idx = s.idx + (long)i0 * w->K, .cosine = s.cosine + (long)i0 * w->K};
     k.nb = block_masks(a, w, b, grp, i0);
     k.inv_n = 1.f / vmax(w->count, set(1));
-    block_lists(a, w, b, grp, i0, k.idx, k.cosine, k.n);
+    block_lists(a, w, b, grp, i0, k.nb, k.idx, k.cosine, k.n);
     near_masks(a, w, k.nb, k.idx, k.n);
     ROWS k.cnt[r] = k.n[r];
     k.inv_cnt = 1.f / vmax(k.cnt, set(1));

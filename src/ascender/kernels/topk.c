@@ -36,7 +36,8 @@ static int top_task(const Top *a, int task) {
   int64_t *out = a->idx + ((int64_t)(b * a->heads + h) * s->N + first) * K;
   for (int i0 = first; i0 < end; i0 += VL) {
     transpose(VL, w, x + (long)(i0 - first) * w, w, xt, VL);
-    top_block(s, b, h, i0, xt, y, w, a->sizes[h], K, a->bounded, &t, idx, NULL, count);
+    top_block(s, b, h, i0, xt, y, w, NULL, 0, a->sizes[h], K, a->bounded, &t, idx, NULL,
+              count);
     for (int r = 0; r < VL && i0 + r < end; r++)
       for (int k = 0; k < K; k++) *out++ = idx[r * K + k];
   }

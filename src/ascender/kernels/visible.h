@@ -192,9 +192,10 @@ INLINE vf with_bias(vf x, vi far, const float *bias) {
   return x + gather(bias, d + MAX_DISTANCE);
 }
 
-/* x_i.y_j of a block for the keys that its rows may see: t->raw (n, VL), which keys: t->key */
+/* x_i.y_j of a block for the keys that its rows may see: t->raw (n, VL), which keys: t->key. known:
+   the products, where they are there already: (VL, M) in rows of ld, in place of xt and y */
 static int top_products(const Visible *s, int i0, int rows, const float *xt, const float *y, int w,
-                        TopScratch *t) {
+                        const float *known, long ld, TopScratch *t) {
   int from, to, n = 0;
   reach(s, i0, rows, &from, &to);
   from &= ~15;
@@ -204,7 +205,9 @@ static int top_products(const Visible *s, int i0, int rows, const float *xt, con
   for (int g = 0; g < 2; g++) {
     int a = part[g][0], len = round_up(part[g][1] - a, 16);
     if (part[g][1] <= a) continue;
-    product(len, VL, w, y + (long)a * w, w, 1, xt, VL, t->raw + (long)n * VL, VL, 0);
+    float *raw = t->raw + (long)n * VL;
+    if (known) transpose(VL, len, known + a, ld, raw, VL);
+    else product(len, VL, w, y + (long)a * w, w, 1, xt, VL, raw, VL, 0);
     for (int m = 0; m < len; m++) t->key[n + m] = a + m;
     n += len;
   }
@@ -328,12 +331,13 @@ static int without_ties(const float *rank, int *hit, int found, int k, float *x)
 }
 /* For the VL queries from i0 on: the k members of P(i) with the largest x_i.y_j, of those equal at
    the edge the earliest. xt: the queries as (w, VL); y: keys (M, w), with 15 more rows that may be
-   read. idx, val: (VL, K), idx padded with -1; val: the product (may be NULL). bounded: no product
-   is above 1. count[r]: how many. */
+   read. known, ld: the products instead, as in top_products. idx, val: (VL, K), idx padded with -1;
+   val: the product (may be NULL). bounded: no product is above 1. count[r]: how many. */
 APART void top_block(const Visible *s, int b, int h, int i0, const float *xt, const float *y, int w,
-                     int k, int K, int bounded, TopScratch *t, int *idx, float *val, int *count) {
+                     const float *known, long ld, int k, int K, int bounded, TopScratch *t, int *idx,
+                     float *val, int *count) {
   int rows = s->N - i0 < VL ? s->N - i0 : VL;
-  int n = top_products(s, i0, rows, xt, y, w, t);
+  int n = top_products(s, i0, rows, xt, y, w, known, ld, t);
   const float *rank = top_ranks(s, b, h, i0, rows, n, bounded, t);
   int sift = k && k <= SORTED && n >= 4 * GROUPS;
   vf edge = set(k ? -INFINITY : INFINITY);

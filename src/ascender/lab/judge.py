@@ -109,6 +109,11 @@ class Condition:
         """What each seed took to reach a validation score; None where it never did."""
         return [reached(curve(r, unit), goal, self.higher) for r in self.records]
 
+    def at_step(self, step: int) -> list[float] | None:
+        """Validation scores at a step, a seed each; None where a seed has none there."""
+        found = [{p["step"]: p["value"] for p in r["curve"]}.get(step) for r in self.records]
+        return None if None in found else [float(x) for x in found if x is not None]
+
     def median_cost(self, goal: float, unit: str) -> float | None:
         """Over seeds, those that never got there censored at their end."""
         ends = [curve(r, unit)[-1][0] for r in self.records]
@@ -143,9 +148,22 @@ class Comparison:
     verdict: Verdict
 
 
+def flops_until(record: Record, step: int) -> float:
+    """Of the attention, in the forward passes over the examples of so many steps; in flock scope
+    also of the first ones, which attend to everything visible."""
+    first: Mapping[str, Any] = record.get("visible_phase") or {}
+    early = min(step, first.get("steps", 0))
+    usual = (step - early) * record["attention_flops_an_example"]
+    whole: float = early * first.get("attention_flops_an_example", 0) + usual
+    return whole * int(record["run"]["batch"])
+
+
 def curve(record: Record, unit: str) -> list[tuple[float, float]]:
-    """(cost, validation score): the cost in steps, tokens or seconds of training."""
+    """(cost, validation score): the cost in steps, tokens, attention FLOPs or seconds of
+    training."""
     steps = max(record["steps"], 1)
+    if unit == "flops":
+        return [(flops_until(record, p["step"]), p["value"]) for p in record["curve"]]
     scale = {"step": 1.0, "tokens": record["tokens"] / steps, "seconds": record["seconds"] / steps}
     return [(point["step"] * scale[unit], point["value"]) for point in record["curve"]]
 
@@ -162,13 +180,16 @@ def on_validation(record: Record) -> Record:
 
 def label_tasks(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
     """Records whose task carries what else differs between runs of one variant and seed, such as
-    "distinct (crowd=32)"; and the task that each such name stands for."""
+    "distinct (crowd=32)"; and the task that each such name stands for. Where the task's options
+    tell the runs apart, other settings (a learning rate tuned for each of them) are not named."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for r in records:
         groups.setdefault(tuple(r["run"][name] for name in OF_A_TRIAL), []).append(r)
     differ: dict[str, list[str]] = {}
     for group in groups.values():
-        settings = [_flat(r) for r in group]
+        options = [r["run"].get("options", {}) for r in group]
+        apart = len({json.dumps(o, sort_keys=True) for o in options}) == len(group)
+        settings = [dict(o) for o in options] if apart else [_flat(r) for r in group]
         names = dict.fromkeys(name for s in settings for name in s)
         new = [n for n in names if len({json.dumps(s.get(n)) for s in settings}) > 1]
         known = differ.setdefault(group[0]["run"]["task"], [])

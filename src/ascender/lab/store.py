@@ -61,7 +61,8 @@ class Store:
         elif self.folder.exists() and any(p.name != TRIALS for p in self.folder.iterdir()):
             raise ValueError(f"{self.folder} has other files; expected a new or empty folder")
         judged = {"claim": suite.claim, "baseline": suite.baseline, "rule": asdict(suite.rule),
-                  "goals": dict(suite.goals), "against": dict(suite.against)}  # fmt: skip
+                  "goals": dict(suite.goals), "against": dict(suite.against),
+                  "budgets": dict(suite.budgets)}  # fmt: skip
         unchanged = all(there.get(name, {}) == value for name, value in judged.items())
         write(sheet, json.dumps({
             "name": suite.name, "claim_ko": suite.claim_ko, "key": suite.key, **judged,

@@ -38,7 +38,8 @@ class Suite:
     baseline          the variant that the others are compared with
     against           variant → its own baseline, for variants compared with another one
     rule              when a difference is a win, a tie or a loss
-    goals             task → score, for the steps, tokens and seconds needed to reach it
+    goals             task → score, for the steps, tokens, FLOPs and seconds needed to reach it
+    budgets           task → step, whose validation score is reported beside that at the end
     costs             layers to measure at length after the trials (lab.costs)
     insight           whether every trained model is measured (insight.measure) for its record
     tuning            whether the suite chooses settings: reports show validation scores, no test's
@@ -51,6 +52,7 @@ class Suite:
     rule: DecisionRule = field(default_factory=DecisionRule)
     baseline: str = "vanilla"
     goals: Mapping[str, float] = field(default_factory=dict)
+    budgets: Mapping[str, int] = field(default_factory=dict)
     claim_ko: str = ""
     against: Mapping[str, str] = field(default_factory=dict)
     costs: Costs | None = None
@@ -67,6 +69,8 @@ class Suite:
         twice = next((run for run in self.runs if often[run.key] > 1), None)
         if twice is not None:
             raise ValueError(f"suite {self.name} has a run twice: {twice}; expected each once")
+        for task, step in self.budgets.items():
+            self._check_budget(task, step)
         names = {run.variant for run in self.runs}
         for name in (*self.against, *self.against.values()):
             if name not in names:
@@ -79,30 +83,56 @@ class Suite:
     def key(self) -> str:
         """A hash of the runs and of how they are judged."""
         keys = [run.key for run in self.runs]
-        return key_of_suite(keys, self.rule, self.baseline, self.goals, self.against)
+        return key_of_suite(keys, self.rule, self.baseline, self.goals, self.against, self.budgets)
+
+    def _check_budget(self, task: str, step: int) -> None:
+        """There must be a validation at that step."""
+        runs = [run for run in self.runs if run.task == task]
+        if not runs:
+            names = dict.fromkeys(run.task for run in self.runs)
+            raise ValueError(
+                f"suite {self.name} has a budget of {task!r}; expected one of its tasks: "
+                f"{', '.join(names)}"
+            )
+        for run in runs:
+            if not 0 < step <= run.steps or (step % run.every and step != run.steps):
+                raise ValueError(
+                    f"budgets[{task!r}] = {step} in suite {self.name}; expected a step with a "
+                    f"validation: a multiple of every = {run.every}, up to {run.steps}"
+                )
 
     def with_seeds(self, n: int) -> Suite:
-        """The same with seeds 0 … n − 1."""
+        """The same with n seeds: its own, the smallest first, then those that follow."""
         if n < 1:
             raise ValueError(f"seeds = {n}; expected at least 1")
         once = {run.cell: run for run in self.runs}
-        return replace(self, runs=seeded(once.values(), n))
+        own = sorted({run.seed for run in self.runs})
+        return replace(self, runs=seeded(once.values(), first_seeds(own, n)))
+
+
+def first_seeds(own: Sequence[int], n: int) -> list[int]:
+    """n seeds: these, in order, and where there are fewer those after the last."""
+    return [*own, *range(own[-1] + 1, own[-1] + 1 + n)][:n]
 
 
 def key_of_suite(
     trials: Iterable[str], rule: DecisionRule, baseline: str, goals: Mapping[str, float],
-    against: Mapping[str, str],
+    against: Mapping[str, str], budgets: Mapping[str, int] | None = None,
 ) -> str:  # fmt: skip
-    """The key of a suite whose trials have these keys."""
-    parts = [sorted(trials), asdict(rule), baseline, dict(goals), dict(against)]
+    """The key of a suite whose trials have these keys; budgets count where there are some, so that
+    suites from before there were keep theirs."""
+    parts: list[Any] = [sorted(trials), asdict(rule), baseline, dict(goals), dict(against)]
+    parts += [dict(budgets)] if budgets else []
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def grid(
-    tasks: Mapping[str, Mapping[str, Any]], variants: Sequence[str], seeds: int, **common: Any
-) -> tuple[Run, ...]:
-    """task × variant × seed. `tasks`: task → its own fields of a run; `common`: fields of all. Seed
-    by seed, so that an interrupted run has every cell."""
+    tasks: Mapping[str, Mapping[str, Any]], variants: Sequence[str], seeds: int | Sequence[int],
+    **common: Any,
+) -> tuple[Run, ...]:  # fmt: skip
+    """task × variant × seed. `tasks`: task → its own fields of a run (size="small" too); `common`:
+    fields of all; `seeds`: how many from 0, or which. Seed by seed, so that an interrupted run has
+    every cell."""
     cells = [
         Run.of(task, variant=variant, **{**common, **own})
         for (task, own), variant in itertools.product(tasks.items(), variants)
@@ -110,7 +140,7 @@ def grid(
     return seeded(cells, seeds)
 
 
-def seeded(cells: Iterable[Run], seeds: int | range) -> tuple[Run, ...]:
+def seeded(cells: Iterable[Run], seeds: int | Sequence[int]) -> tuple[Run, ...]:
     """Each cell with seeds 0 … seeds − 1 or with the given ones; seed by seed."""
     cells = list(cells)
     over = range(seeds) if isinstance(seeds, int) else seeds

@@ -91,9 +91,8 @@ def _native(*inputs: Any, backward: bool = False, **more: Any) -> int:
     B, H, _, d = q.shape
     products = native_products(H, len(sizes), d, v.shape[-1], z.shape[-1], rules, backward)
     total = block_pairs(p, j, causal, -1 if n_global else window) * products
-    width = {"semantic": h.shape[-1], "scores": d}.get(operators.SEARCH[search])
-    if width and not backward:
-        total += block_pairs(p, j, causal, window, n_global) * len(sizes) * width
+    if operators.SEARCH[search] == "semantic" and not backward:  # "scores": q·k, which is there
+        total += block_pairs(p, j, causal, window, n_global) * len(sizes) * h.shape[-1]
     return 2 * B * total
 
 

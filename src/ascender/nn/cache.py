@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from ascender.core.geometry import FLOOR, accum_dtype, anchor, bounded, lift, un
 from ascender.core.normalizers import Normalizer
 from ascender.core.rules import Rules
 from ascender.core.visibility import Visibility
+from ascender.kernels import gpu
 
 
 class CrossKV(dict[str, Tensor]):
@@ -37,7 +40,8 @@ class CrossKV(dict[str, Tensor]):
 class KVCache:
     """Named streams (B, ·, tokens, ·) of one attention layer: keys, values, and what else a row
     needs of past tokens. `len(cache)` is the number of tokens so far. Streams in BY_COLUMN are
-    stored column by column: products of one row with narrow keys are twice as fast that way."""
+    stored column by column on the CPU: products of one row with narrow keys are twice as fast that
+    way."""
 
     BY_COLUMN: frozenset[str] = frozenset()
 
@@ -92,7 +96,8 @@ class KVCache:
 
     def _room(self, name: str, t: Tensor, n: int) -> Tensor:
         B, G, _, w = t.shape
-        return t.new_empty(B, G, w, n).mT if name in self.BY_COLUMN else t.new_empty(B, G, n, w)
+        by_column = name in self.BY_COLUMN and not gpu.on_gpu(t)  # kernels there gather rows
+        return t.new_empty(B, G, w, n).mT if by_column else t.new_empty(B, G, n, w)
 
     def _drop_old(self) -> None:
         """Keep the globals and the last `window` tokens."""
@@ -186,11 +191,15 @@ class Cache(KVCache):
         if k.shape[2] == 1 and mask is None and self._fits_in_place(k, v, z, h):
             self._append_one(k, v, z, h, bare)
             return
+        more = {}
+        if gpu.on_gpu(k):
+            (k, v, z, h, bare), more["nonfinite"] = _without_nonfinite(k, v, z, h, bare)
         z = bounded(z.to(acc))
         if self._origin is None:
             self._origin = self._first(z.detach(), mask)
         h = h.to(acc)
-        new = {"k": k, "v": v, "z": lift(z - self._origin), "h": unit(h) if self.unit_h else h}
+        more |= {"z": lift(z - self._origin), "h": unit(h) if self.unit_h else h}
+        new = {"k": k, "v": v, **more}
         if bare is not None:
             new["bare"] = bare
         self._check_finite(*new.values())
@@ -313,6 +322,8 @@ class Cache(KVCache):
             derived["key_scale"] = held["scale"]
         if self._finite:
             derived["keys_are_finite"] = True
+        if "nonfinite" in held:
+            options["nonfinite_keys"] = held["nonfinite"].squeeze(-1)
         return make_flock(
             q, held["k"], held["v"], *z_q_k, h, held["h"], rules=rules, vis=vis,
             bare=held.get("bare"), key_norm=key_norm, normalizer=normalizer, derived=derived,
@@ -332,6 +343,16 @@ class Cache(KVCache):
         if self._rules is None or self._rules[0] != now:
             self._rules = now, rules()
         return self._rules[1]
+
+
+def _without_nonfinite(*streams: Tensor | None) -> tuple[list[Any], Bool[Tensor, "B 1 n 1"]]:
+    """(the streams of new tokens with 0 instead of what is not finite, which tokens had any). On a
+    GPU later calls then neither read all keys to find out nor write them anew."""
+    bad = reduce(or_, (
+        ~torch.isfinite(t).all(-1, keepdim=True).all(1, keepdim=True)
+        for t in streams if t is not None
+    ))  # fmt: skip
+    return [None if t is None else t.masked_fill(bad, 0) for t in streams], bad
 
 
 def plain(t: Tensor) -> bool:

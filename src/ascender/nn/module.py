@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ascender.common.validate import check_flag
+from ascender.common.validate import check_choice, check_flag
 from ascender.core.affinity import by_distance
 from ascender.core.attention import attend, find_neighbours
 from ascender.core.checks import check_neighbours, check_window
@@ -21,6 +21,7 @@ from ascender.core.flock import Flock, make_flock
 from ascender.core.geometry import unit
 from ascender.core.index_loss import index_loss
 from ascender.core.losses import Losses, Source
+from ascender.core.neighbours import union
 from ascender.core.rules import by_head
 from ascender.core.scope import FarKeys, FlockScope
 from ascender.core.visibility import Visibility
@@ -30,6 +31,8 @@ from ascender.nn.nonfinite import nonfinite_tokens
 from ascender.nn.one_token import one_token
 from ascender.nn.rule_parameters import OPTIONS, RuleParameters, reset_coordinates
 from ascender.nn.slot import Attention, ways
+
+LISTS = ("replace", "add")  # what index lists that are given do to a layer's own neighbours
 
 
 def is_plain(module: nn.Module) -> bool:
@@ -52,6 +55,8 @@ class AscenderAttention(Attention, RuleParameters, Source):
     qk_norm     queries and keys of one learned length a head: alignment then costs no width
     window      in flock scope: how many keys on each side are in the flock (n_global: how many
                 leading ones), not a limit of what is visible
+    lists       "replace": index lists that a call is given take the place of the layer's own
+                neighbours; "add": N_k(i) is the union of both, in visible scope
     options     of the rules: d_z, d_a, k, geometry, numbers, … (rule_parameters.RuleOptions); of
                 every attention: position, normalizer, window, dropout, … (slot.Attention)
     """
@@ -62,16 +67,25 @@ class AscenderAttention(Attention, RuleParameters, Source):
     far_from_below = False  # set by a stack: in flock scope another layer's far keys are given
     visible_phase = False  # set by a schedule: attend to everything visible for now
 
-    def __init__(self, dim: int, heads: int, *, qk_norm: bool = False, **options: Any) -> None:
+    def __init__(
+        self, dim: int, heads: int, *, qk_norm: bool = False, lists: str = "replace", **options: Any
+    ) -> None:
         of_rules = {name: options.pop(name) for name in OPTIONS if name in options}
         near = {}
         if of_rules.get("scope", self.scope) == "flock":  # members of the flock, not limits
             near = {name: options.pop(name) for name in ("window", "n_global") if name in options}
         super().__init__(dim, heads, **options)
         check_flag("qk_norm", qk_norm)
+        check_choice("lists", lists, LISTS)
+        self.lists = lists
         self.set_options(heads, of_rules)
         self.flock_window, self.flock_globals = near.get("window") or 0, near.get("n_global", 0)
         check_window(self.flock_window, self.flock_globals)
+        if lists == "add" and self.scope == "flock":
+            raise ValueError(
+                "lists = 'add' with scope='flock', where lists choose the far keys; expected "
+                "lists='replace'"
+            )
         self.qk_norm = qk_norm
         self.U, self.P = self.make_maps(dim, heads)
         self.U_context = self.P_context = self.P_k = self.distance_bias = None
@@ -182,6 +196,13 @@ class AscenderAttention(Attention, RuleParameters, Source):
     def flock(self, call: Call) -> Flock:
         """The call as backends take it."""
         near, far = self._lists(call)
+        added = near if self.lists == "add" and isinstance(call.neighbours, Tensor) else None
+        if added is not None:
+            if call.cache is not None:
+                raise ValueError(
+                    "lists = 'add' with a cache; expected lists='replace', or a whole sequence"
+                )
+            near = self.neighbours
         cross = call.vis.cross  # there are no distances there
         options: dict[str, Any] = dict(
             vis=call.vis, other=call.other, normalizer=self.normalizer,
@@ -197,13 +218,15 @@ class AscenderAttention(Attention, RuleParameters, Source):
             h_q = None if self.affinity == "tied" else call.more["h_q"]
             return call.cache.newest(call.q, h_q=h_q, rules=rules, neighbours=near, **options)
         B, H, N = call.q.shape[:3]
-        k, v = repeat_kv(call.k, H), repeat_kv(call.v, H)
-        bare = None if call.bare is None else repeat_kv(call.bare, H)
         geometry = (call.more[name] for name in ("z_q", "z_k", "h_q", "h_k"))
-        return make_flock(
-            call.q, k, v, *geometry, rules=self.rules(), bare=bare, dropout=call.dropout,
-            neighbours=check_neighbours(near, B, H, N), **options,
+        flock = make_flock(
+            call.q, call.k, call.v, *geometry, rules=self.rules(), bare=call.bare,
+            dropout=call.dropout, neighbours=check_neighbours(near, B, H, N), **options,
         )  # fmt: skip
+        if added is None:
+            return flock
+        lists = cast(Tensor, check_neighbours(added, B, H, N))
+        return flock.keeping_cached(neighbours=union(find_neighbours(flock), lists))
 
     def _lists(self, call: Call) -> tuple[str | Tensor, Tensor | None]:
         """(what N_k(i) goes by, L_m(i) where another layer's is given)"""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from ascender.common.validate import check_by_head, check_choice, check_flag, check_int
 from ascender.core.checks import check_affinity, check_neighbours
-from ascender.core.rules import LEARNED, NOT_LEARNED, RULES, Rules
+from ascender.core.rules import LEARNED, NOT_LEARNED, RULES, Rules, warn_cool
 from ascender.core.scope import SCOPES
 from ascender.kernels import gpu
 
@@ -141,6 +141,8 @@ class RuleOptions:
         one = "a number > 0" if positive else "a number"
         low = math.ulp(0.0) if positive else -math.inf
         check_by_head(option, start, self._size(name, heads), one, low)
+        if name == "tau_score":
+            warn_cool(option, min(start) if isinstance(start, Sequence) else start)
 
     def _check_learned(self, option: str, name: str, start: Any) -> None:
         for needs in self._needs(name):

@@ -65,10 +65,13 @@ Block = Paragraph | Subheading | Items | Links | PageFigure | Table
 
 @dataclass(frozen=True)
 class Section:
+    """Blocks under a heading; `folded`: its tables and lists of links open on a click."""
+
     heading: Pair
     blocks: tuple[Block, ...]
     id: str = ""
     href: str = ""
+    folded: bool = False
 
 
 @dataclass(frozen=True)

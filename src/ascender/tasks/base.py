@@ -116,6 +116,7 @@ class Task(ABC):
     levels      names of the slices of difficulty
     neighbours  index lists (a grid, a graph) that all examples share, or None; lists of each
                 example (a tree) are an input of the batch, "neighbours" (B, N, K)
+    gives_lists False once they are hidden, for variants that find their own (hide_lists)
     code_options  names of its options that may be code of the user, by module:function
     """
 
@@ -132,6 +133,7 @@ class Task(ABC):
     vector_size: int = 0
     num_labels: int = 2
     neighbours: Int[Tensor, "N k"] | None = None
+    gives_lists: bool = True
     tokenizer: Any = None
 
     @abstractmethod
@@ -195,10 +197,15 @@ class Task(ABC):
         labels = batch.labels[:, 1:] if self.head == "causal" else batch.labels
         return int((labels != IGNORED).sum())
 
+    def hide_lists(self) -> None:
+        """From now on no model gets index lists: neither shared ones nor those of an example."""
+        self.neighbours, self.gives_lists = None, False
+
     def inputs(self, batch: Batch) -> dict[str, Tensor]:
         """The batch's inputs, and the neighbours that all examples share."""
         if self.neighbours is None:
-            return dict(batch.inputs)
+            lists = () if self.gives_lists else ("neighbours",)
+            return {name: t for name, t in batch.inputs.items() if name not in lists}
         return {**batch.inputs, "neighbours": self.neighbours.to(batch.labels.device)}
 
     def clusters(self, batch: Batch) -> Int[Tensor, "B N"] | None:

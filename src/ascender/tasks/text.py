@@ -28,7 +28,7 @@ class Coder:
     """
 
     def __init__(self, name: str, texts: Callable[[], Iterable[str]]) -> None:
-        self.raw = name == "bytes"
+        self.name, self.raw = name, name == "bytes"
         self.tokenizer = _tokenizer(name, texts)
         t = self.tokenizer
         ends = [t.sep_token_id, t.eos_token_id, t.bos_token_id]

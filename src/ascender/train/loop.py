@@ -122,9 +122,23 @@ class Trainer:
         self.plain.loss_weights = LossWeights()
         with torch.no_grad():
             self.plain.eval()(**self.task.inputs(batch), labels=batch.labels)
-            self.flops = record.attention_flops(self.plain, self.task.inputs(batch[:1]))
+            one = self.task.inputs(batch[:1])
+            self.flops = record.attention_flops(self.plain, one)
+            self.visible_phase = self._visible_phase(one)
         if self.limits is not None:
             task_head_metrics(self.plain, self.task)
+
+    def _visible_phase(self, one: dict[str, torch.Tensor]) -> dict[str, int]:
+        """Of flock scope: the steps in which all of V(i) is attended to, and the FLOPs then."""
+        flocks = [m for m in record.attentions(self.plain) if getattr(m, "flock_only", False)]
+        total = self.run.steps
+        steps = sum(self.schedule.visible_phase(t, total) for t in range(total)) if flocks else 0
+        if not steps:
+            return {}
+        set_visible_phase(self.plain, True)
+        flops = record.attention_flops(self.plain, one)
+        set_visible_phase(self.plain, False)
+        return {"steps": steps, "attention_flops_an_example": flops}
 
     def open(self, resume: bool) -> None:
         """Prepare the folder; with `resume`, continue from its last checkpoint."""
@@ -346,6 +360,8 @@ class Trainer:
             "peak_memory_mb": round(peak / 1e6, 1), "processes": self.world,
             "versions": record.versions(), "hardware": record.hardware(device),
         }  # fmt: skip
+        if self.visible_phase:
+            result["visible_phase"] = self.visible_phase
         if self.main:
             if self.measure is not None:
                 result["insight"] = self.measure(self.plain, self.task)

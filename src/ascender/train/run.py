@@ -69,6 +69,7 @@ class Run(Settings):
             lookup("ramp", name, dict.fromkeys(RAMPS))
         self.make_loss_ramp()
         self.make_schedule()
+        _ = self.all_losses
         attention_kind(variant(self.variant).attention, "variant")
         sizes = (self.hidden, min(self.layers, 2), self.heads)  # more layers fit as two do
         if wrong := _unfit(self.variant, kind_of(self.task).position, sizes):
@@ -112,10 +113,25 @@ class Run(Settings):
         return key_of({**asdict(self), "seed": 0})
 
     def make_task(self, data_dir: str | None = None) -> Task:
-        """The task with its data, from `data_dir` where it reads files."""
+        """The task with its data, from `data_dir` where it reads files; without its lists where the
+        variant says what neighbours go by."""
         files = "data_dir" in inspect.signature(kind_of(self.task)).parameters
         where = {"data_dir": data_dir} if files and data_dir is not None else {}
-        return task(self.task, **self.options, **where)
+        made = task(self.task, **self.options, **where)
+        if variant(self.variant).ignores_lists:
+            made.hide_lists()
+        return made
+
+    @property
+    def all_losses(self) -> dict[str, float]:
+        """The weights of the auxiliary losses, the run's and those that its variant names."""
+        named = variant(self.variant).losses
+        if twice := [name for name in named if name in self.losses]:
+            raise ValueError(
+                f"losses = {dict(self.losses)} with variant {self.variant!r}, which has "
+                f"{twice[0]}_loss too; expected one of them"
+            )
+        return {**self.losses, **named}
 
     def config(self, task: Task) -> AscenderConfig:
         """The model's: the same for every variant but for the slot."""
@@ -124,7 +140,7 @@ class Run(Settings):
             dropout=self.dropout, label_smoothing=self.smoothing,
             initializer_range=(3 * self.hidden) ** -0.5,  # torch's own; 0.02 at a width of 1024
             is_encoder_decoder=task.head == "seq2seq",
-            **{f"{name}_loss": float(weight) for name, weight in self.losses.items()},
+            **{f"{name}_loss": float(weight) for name, weight in self.all_losses.items()},
             **variant(self.variant).fields(task.position, self.layers, self.heads), **task.fields(),
         )  # fmt: skip
 

@@ -3,11 +3,19 @@
     variant = name + piece + piece …        ascender+alibi, no-sep+k=8, vanilla+rope+window=128
 
 The name is one of VARIANTS, or module:Class of an attention of your own (my_bias:First+rope+k=8). A
-piece is a position, a normaliser, share=n (n layers go by one search for neighbours),
-schedule=NAME (of λ, instead of the run's) or option=value, where the option is the attention's, the
-position's or the normaliser's:
+piece is a position, a normaliser, or
+
+    share=n           n layers go by one search for neighbours
+    schedule=NAME     of λ, instead of the run's
+    rules=NAMES       the rules that stay on: none, all, or some, such as align,coh
+    index_loss=1      the weight of an auxiliary loss (align, sep, coh, index), beside the run's
+    option=value      an option of the attention, the position or the normaliser
 
     ascender+tau_sep=0.5+omega_align=[0.1,0,0.2,0.1]   vanilla+shaw+clip=8   vanilla+topk+size=0.06
+    flock+far=8+window=4+rules=none                    ascender+neighbours=semantic
+
+What neighbours go by, where a name says it (neighbours=semantic or scores), holds on tasks that
+give lists too: the lists are not read.
 
 A piece that does not fit (a window where there is none, an option that nothing has) is refused
 before any training.
@@ -25,7 +33,9 @@ from ascender.common.user_code import is_code, is_imported
 from ascender.common.validate import lookup, nearest
 from ascender.core.normalizers import NORMALIZERS, normalizer_options
 from ascender.core.rules import RULES
+from ascender.core.schedule import LOSSES
 from ascender.nn.baselines import ATTENTIONS, OWNED, attention_kind, check_scope, options_of
+from ascender.nn.module import AscenderAttention
 from ascender.nn.positions import POSITIONS, position_options
 from ascender.nn.slot import Attention
 
@@ -40,6 +50,7 @@ class Variant:
     share     consecutive layers that use the neighbours (flock scope: the far keys) of the first
     schedule  of λ while training: default, constant or adaptive; None: the run's
     half      the half of the layers that has it, "lower" or "upper"; the others are vanilla
+    losses    weights of auxiliary losses, beside the run's
     """
 
     attention: str
@@ -53,6 +64,12 @@ class Variant:
     share: int = 1
     schedule: str | None = None
     half: str | None = None
+    losses: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def ignores_lists(self) -> bool:
+        """Whether it finds its own neighbours on tasks that give lists."""
+        return "neighbours" in self.options
 
     def fields(self, task_position: str, layers: int, heads: int) -> dict[str, Any]:
         """The fields of an AscenderConfig."""
@@ -144,11 +161,31 @@ VARIANTS: dict[str, tuple[Variant, str]] = {
         Variant("ascender", {"scope": "flock"}, mute=RULES),
         "attends to its flock only, with the affinity term and without the rules",
     ),
+    "flock-random": (
+        Variant("shuffled", {"scope": "flock"}),
+        "flock with far keys drawn at random: a control",
+    ),
+    "flock-top-scores": (
+        Variant("ascender", {"scope": "flock", "neighbours": "scores"}),
+        "flock with the far keys of highest base score, head by head: what an index could find at "
+        "best, at the cost of all base scores",
+    ),
+    "flock-index-loss": (
+        Variant("ascender", {"scope": "flock", "affinity_term": False}, losses={"index": 1.0}),
+        "flock without the affinity term: its index learns from the index loss alone",
+    ),
+    "ascender-affinity": (
+        Variant("ascender", {"affinity": "query-key", "affinity_term": True}),
+        "the affinity of queries and keys as a term of the score, and the rules",
+    ),
     "affinity": (
         Variant("ascender", {"affinity": "query-key", "affinity_term": True}, mute=RULES),
         "the affinity of queries and keys as a term of the score, no rules",
     ),
 }
+
+
+LOSS_OPTIONS = tuple(f"{loss}_loss" for loss in LOSSES)
 
 
 def variant(name: str) -> Variant:
@@ -187,6 +224,10 @@ def _with_option(base: Variant, piece: str, name: str) -> Variant:
         return replace(base, share=_share(base.attention, text, name))
     if option == "schedule":
         return replace(base, schedule=text)
+    if option == "rules":
+        return replace(base, mute=_muted(base.attention, text, name))
+    if option in LOSS_OPTIONS:
+        return replace(base, losses={**base.losses, **_loss(base, option, text, name)})
     given = {option: _value(text)}
     for what, known in _own_options(base).items():
         if option in known:
@@ -195,6 +236,38 @@ def _with_option(base: Variant, piece: str, name: str) -> Variant:
     if not is_code(base.attention) or is_imported(base.attention):  # else checked when it is built
         _unknown_option(base, option, text, name)
     return replace(base, options={**base.options, **given})
+
+
+def _muted(attention: str, text: str, name: str) -> tuple[str, ...]:
+    """The rules that are off where these are on; refused where the attention has none."""
+    on = {"none": (), "all": RULES}.get(text, tuple(text.split(",")))
+    if any(rule not in RULES for rule in on):
+        raise ValueError(
+            f"rules = {text} in variant {name!r}; expected none, all, or some of {','.join(RULES)}"
+        )
+    _check_rules("rules", attention, text, name)
+    return tuple(rule for rule in RULES if rule not in on)
+
+
+def _loss(base: Variant, option: str, text: str, name: str) -> dict[str, float]:
+    """The weight of an auxiliary loss; refused where nothing would have it."""
+    weight = _value(text)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or weight < 0:
+        raise ValueError(f"{option} = {text} in variant {name!r}; expected a number ≥ 0")
+    _check_rules(option, base.attention, text, name)
+    return {option.removesuffix("_loss"): float(weight)}
+
+
+def _check_rules(option: str, attention: str, text: str, name: str) -> None:
+    """Refuse a piece for an attention that has no rules."""
+    if is_code(attention) and not is_imported(attention):  # checked when it is built
+        return
+    if not issubclass(attention_kind(attention), AscenderAttention):
+        able = [n for n, kind in ATTENTIONS.items() if issubclass(kind, AscenderAttention)]
+        raise ValueError(
+            f"{option} = {text} in variant {name!r}: {attention} attention has no rules; expected "
+            f"one of {', '.join(able)}"
+        )
 
 
 def _value(text: str) -> Any:

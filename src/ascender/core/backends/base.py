@@ -31,19 +31,25 @@ Need = Literal["columns", "matrix", "rows", "weights", "pairs"]
 class Backend(ABC):
     """Computes the attention of a Flock. `gives_stats`: run(…, stats=True) works; where it does
     not, losses are computed by the dense backend. `traceable`: torch.compile keeps it in its
-    graph."""
+    graph. `grouped`: keys and values may have fewer heads than queries; elsewhere they are repeated
+    before `run`."""
 
     name: ClassVar[str]
     provides: ClassVar[tuple[Need, ...]] = ("columns",)
     gives_stats: ClassVar[bool] = False
     lists: ClassVar[bool] = False  # flock scope by index lists, without a mask of N×M
     traceable: ClassVar[bool] = False
+    grouped: ClassVar[bool] = False
 
     @abstractmethod
     def run(
         self, flock: Flock, stats: bool = False
     ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
         """(A v, what the losses need where `stats` asks for it)."""
+
+    def takes_groups(self, flock: Flock) -> bool:
+        """Whether it reads the grouped keys of a call where they lie."""
+        return self.grouped
 
     def refuses(self, flock: Flock) -> str | None:
         """Why it cannot run a call and what to change in it, or None."""

@@ -61,12 +61,20 @@ def compact(flock: Flock) -> Tensor:
     if other is not None:
         other = other.to(q.dtype).reshape((1,) * (4 - other.ndim) + other.shape)
     keys = flock.key_unit
-    out = _CompactFunction.apply(_masks(flock), q, k, keys, v, z_q, z_k, h_q, h_k, other, *numbers)
+    tensors = (q, k, keys, v, z_q, z_k, h_q, h_k, other)
+    out = _CompactFunction.apply(_masks(flock, q, k), *tensors, *numbers)
     return out.to(flock.q.dtype)
 
 
-def _masks(flock: Flock) -> Masks:
+def _masks(flock: Flock, q: Tensor, k: Tensor) -> Masks:
     vis, dtype, r = flock.vis, flock.accum_dtype, flock.rules
+    plain = flock.bare is None and isinstance(flock.key_norm, float | int)
+    base = None
+    # where alignment folds into q, q·k is not a product of its own
+    if flock.by_scores and r.needs_neighbours and not (plain and r.active("align")):
+        with torch.no_grad():
+            base = q @ k.mT
+        flock = flock.with_base_scores(base)
     near = nb.as_mask(flock.members, vis.M) if r.needs_neighbours else None
     by_row = vis.causal or vis.window is not None or not vis.by_key_only
     hidden = ~vis.visible if by_row or vis.mask is not None else None
@@ -83,11 +91,11 @@ def _masks(flock: Flock) -> Masks:
         around = near if vis.cross else near | (vis.visible & ~vis.flockmates)
         away, crowd = ~around, near
     nonempty = None if away is None else around.any(-1, keepdim=True).to(dtype)
-    plain = flock.bare is None and isinstance(flock.key_norm, float | int)
     return Masks(
         r.on, None if near is None else near.to(dtype), hidden, keys, by_row, count,
         crowd.to(dtype) if r.active("sep") else None, away, nonempty,
         r.standardise, 1 / float(flock.key_norm) if plain else None,  # type: ignore[arg-type]
+        base,
     )  # fmt: skip
 
 
@@ -181,7 +189,10 @@ class _Scores:
         self.widths = {name: columns.shape[-1] for name, columns in right.items()}
         self.Q, self.K = (torch.cat(list(side.values()), -1) for side in (left, right))
         self.Q = self.Q.div_(t)
-        s = self.Q @ self.K.mT
+        d = 0 if m.base is None else q.shape[-1]
+        s = self.Q[..., d:] @ self.K[..., d:].mT
+        if m.base is not None:
+            s += m.base / t
         if "sep" in m.on:
             self._penalty()
             s = s.addcmul_(self.phi, self.sep.f / t, value=-1)

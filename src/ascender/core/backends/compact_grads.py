@@ -27,6 +27,7 @@ class Masks:
     nonempty: Tensor | None  # rows where those surroundings are not empty
     standardise: bool
     scale: float | None = None  # k̃ = scale · k where all keys of a head have one length
+    base: Tensor | None = None  # q·k/√d where neighbours were ranked by it
 
     def piece(self, some: slice) -> Masks:
         """The part that belongs to some of the batch."""

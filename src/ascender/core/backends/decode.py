@@ -34,21 +34,20 @@ def decode(flock: Flock) -> Float[Tensor, "B H N e"]:
     _, H, N, d = flock.q.shape
     rows = _QueryRows(flock)
     q = flock.q * d**-0.5
+    known = rows.base
     if r.active("align"):
         u, gate = rows.heading()
-        if flock.bare is None and q.dtype == accum_dtype:
+        if known is None and flock.bare is None and q.dtype == accum_dtype:
             both = key_products(torch.cat([q, u], -2), flock.k)
             total, score = both[..., :N, :], both[..., N:, :]
         else:
-            total, score = (
-                key_products(q, flock.k).to(accum_dtype),
-                key_products(u, flock.heading_keys.to(accum_dtype)),
-            )
+            total = key_products(q, flock.k).to(accum_dtype) if known is None else known
+            score = key_products(u, flock.heading_keys.to(accum_dtype))
         scale = flock.key_scale
         score = score * (_spread(scale.mT, H) if isinstance(scale, Tensor) else scale)
         total = torch.addcmul(total, r.strength("align", u) * gate, rows.standardised(score))
     else:
-        total = key_products(q, flock.k).to(accum_dtype)
+        total = key_products(q, flock.k).to(accum_dtype) if known is None else known.clone()
     if r.active("coh"):
         c, gate = rows.centre()
         score = key_products(probe(c) / r.at("tau_coh", c), rows.y)
@@ -67,6 +66,7 @@ class Decode(Backend):
 
     name = "decode"
     provides = ("columns", "matrix", "rows")
+    grouped = True
 
     def run(
         self, flock: Flock, stats: bool = False
@@ -159,6 +159,14 @@ class _QueryRows:
         return self.flockmates(key_products(h_q, h_k))
 
     @lazy
+    def base(self) -> Float[Tensor, "B H N M"] | None:
+        """q·k/√d where it ranks the neighbours, too: not in half precision, as in dense."""
+        flock = self.flock
+        if not (flock.by_scores and self.r.needs_neighbours) or flock.q.dtype != flock.accum_dtype:
+            return None
+        return key_products(flock.q * flock.q.shape[-1] ** -0.5, flock.k)
+
+    @lazy
     def lists(self) -> Int[Tensor, "B H N K"]:
         """N_k(i)."""
         if self.flock.by_cosine:
@@ -167,6 +175,8 @@ class _QueryRows:
                 age = nb.penalty(self.vis.p[:, None] - self.vis.j, ranked.dtype)
                 ranked = nb.prefer_recent(ranked.clone(), age, bounded=True)
             neighbours = nb.best(ranked, self.r.sizes(), full=self.full)
+        elif self.base is not None:
+            neighbours = nb.top_k_of(self.base, self.vis, self.r.sizes())
         else:
             neighbours = self.flock.members
         return neighbours.expand(-1, self.flock.q.shape[1], -1, -1)

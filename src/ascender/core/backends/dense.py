@@ -26,13 +26,15 @@ def dense(
     """(A v, every term of every score, what the losses need where `stats` asks for it)."""
     flock, nonfinite = flock.without_nonfinite()
     nonfinite = nonfinite[..., None]
+    base = (flock.q @ flock.k.transpose(-1, -2)).to(flock.accum_dtype) / flock.q.shape[-1] ** 0.5
+    if flock.by_scores and flock.q.dtype == base.dtype:  # half precision is too coarse to rank by
+        flock = flock.with_base_scores(base)
     flock = flock.narrowed()
     r, V = flock.rules, flock.vis.visible
     near = nb.as_mask(flock.members, flock.vis.M)
     z_q, z_k = flock.z
     d2 = squared_distance(z_q, z_k)
 
-    base = (flock.q @ flock.k.transpose(-1, -2)).to(flock.accum_dtype) / flock.q.shape[-1] ** 0.5
     align, heading = _alignment(flock, near)
     sep, phi, crowd = _separation(flock, near, d2)
     coh, centre = _cohesion(flock, near, d2)

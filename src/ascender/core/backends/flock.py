@@ -35,7 +35,6 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
     """out = A v over the flocks."""
     if _serves_token(flock):
         return _token(flock)
-    flock = flock.repeat_kv()
     scope = flock.scope
     assert scope is not None
     if scope.leading == 0:
@@ -50,7 +49,7 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
             torch.nonzero(m).flatten() for m in (scope.is_global, ~scope.is_global)
         )
     out = flock.v.new_zeros(*flock.q.shape[:3], flock.v.shape[-1])
-    out = out.index_copy(2, dense_rows, dense(flock.rows(dense_rows))[0])
+    out = out.index_copy(2, dense_rows, dense(flock.rows(dense_rows).repeat_kv())[0])
     if not len(list_rows):
         return out
     return out.index_copy(2, list_rows, _over_lists(flock.rows(list_rows)))
@@ -60,8 +59,7 @@ def _over_lists(flock: Flock) -> Float[Tensor, "B H N e"]:
     rows = _ListedRows(flock)
     if _serves(flock, rows.index.shape[-1]):
         return _compiled(flock, rows)
-    r, d = flock.rules, flock.q.shape[-1]
-    total = rows.dot(flock.q.to(rows.dtype) / d**0.5, flock.k.to(rows.dtype))
+    r, total = flock.rules, rows.base
     if r.active("align"):
         total = total + rows.alignment()
     if r.active("sep"):
@@ -104,8 +102,9 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
         from ascender.kernels.list_operators import list_attention
     qkv = [t if on_gpu else t.float() for t in (flock.q, flock.k, flock.v)]
     r, vis, H = flock.rules, flock.vis, flock.q.shape[1]
-    given = not isinstance(flock.neighbours, str) or flock.neighbours == "scores"
+    given = not isinstance(flock.neighbours, str) or flock.by_scores
     plain = flock.bare is None and flock.key_norm is None
+    raw = on_gpu and not torch.is_grad_enabled() and not plain  # reads no key that is in no list
     z_q, z_k = flock.z
     h_q, h_k = flock.h_q.float(), flock.h_k.float()
     geometry = [z_q, z_k, h_q, h_k]
@@ -117,7 +116,7 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
     sizes = r.sizes()
     bias = flock.affinity_by_distance
     tensors = (
-        *qkv[:2], None if plain else flock.key_unit, qkv[2],
+        *qkv[:2], flock.bare if raw else None if plain else flock.key_unit, qkv[2],
         *geometry, None if flock.other is None else rows.other(), torch.stack(numbers, 1), bias,
     )  # fmt: skip
     out = list_attention(
@@ -125,7 +124,7 @@ def _compiled(flock: Flock, rows: _ListedRows) -> Float[Tensor, "B H N e"]:
         sizes=sizes if len(sizes) == H else sizes * H, p=vis.p.int(), j=vis.j.int(),
         tied=flock.affinity == "tied", term=flock.affinity_term, standardise=r.standardise,
         local=r.local_scope == "neighbours", causal=vis.causal, cross=vis.cross,
-        **{rule: r.active(rule) for rule in RULES},
+        **{rule: r.active(rule) for rule in RULES}, **({"raw": raw} if on_gpu else {}),
     )  # fmt: skip
     return out.to(flock.v.dtype)
 
@@ -184,6 +183,7 @@ class FlockLists(Backend):
     name = "flock"
     provides = ("columns", "matrix", "rows", "weights")
     lists = True
+    grouped = True
     compiled = True  # False: torch operators, as on a machine without a compiler
 
     def run(
@@ -226,6 +226,12 @@ class _ListedRows:
         return self.lists.bag(p.expand(self.lists.shape), y)
 
     @lazy
+    def base(self) -> Float[Tensor, "B H N L"]:
+        """q_i·k_j/√d."""
+        q, k = self.flock.q.to(self.dtype), self.flock.k.to(self.dtype)
+        return self.dot(q / q.shape[-1] ** 0.5, k)
+
+    @lazy
     def affinity(self) -> Float[Tensor, "B H N L"]:
         """g_ij."""
         g = self.dot(*self.flock.affinity_factors)
@@ -252,8 +258,8 @@ class _ListedRows:
             given = nb.given(flock.neighbours, self.vis)
             hit = self.index[..., :, None] == given[..., None, :]
             return (hit & (given >= 0)[..., None, :]).any(-1)
-        if flock.neighbours == "scores":
-            rank = self.dot(*flock.ranked_by)
+        if flock.by_scores:
+            rank = self.base
         else:
             rank = self.cosine if flock.affinity == "tied" else self.affinity
         rank = rank.detach().clone()

@@ -22,17 +22,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from ascender.common.lazy import lazy
+from ascender.core.backends.decode import decode
 from ascender.core.backends.dense import dense
 from ascender.core.backends.index_lists import Lists
-from ascender.core.combine import RowStats, columns, slope
+from ascender.core.combine import RowStats, columns, repeat_kv, slope
 from ascender.core.flock import Flock
 from ascender.core.geometry import kernel, lift, probe
 from ascender.core.rules import Number, alignment, cohesion, separation
@@ -42,18 +44,21 @@ from ascender.kernels import gpu
 
 ROWS = 128  # rows recomputed at once
 GPU_ROWS = 32  # rows recomputed on a GPU, whether they need it or not
+LITTLE = 0.02  # mass left below which a row of float32 is recomputed
 At = Callable[[Lists], Tensor]
 
 
 @dataclass(frozen=True)
 class Score:
     """One rule's term g_i · r̃_ij with r_ij = x_i·y_j; g = λ ω gate_i. `key_scale`: y = key_scale
-    times the keys themselves, so that the term needs no columns of its own."""
+    times the keys themselves, so that the term needs no columns of its own. `lifted`: the last
+    column of y is ‖z‖²."""
 
     g: Float[Tensor, "B #H N 1"]
     x: Float[Tensor, "B #H N w"]
-    y: Float[Tensor, "B #H M w"]
+    y: Float[Tensor, "B G M w"]
     key_scale: float | Tensor | None = None
+    lifted: bool = False
 
 
 class Layout(ABC):
@@ -71,6 +76,17 @@ class Layout(ABC):
     ) -> tuple[Tensor, Tensor, At]:
         """Attention under base + scores + plain (pairs x, y with the bias x_i·y_j), all over
         τ_score: (out, lse, the function that gives these sums over index lists)."""
+
+    def surroundings(self, flock: Flock, tau: Number) -> tuple[Tensor, Tensor]:
+        """(mean of lift(z), log Σ w) under the kernel of width τ over V(i)."""
+        z_q = flock.z[0]
+        x, y = probe(z_q) / tau**2, flock.z_lifted
+        heads = max(x.shape[1], y.shape[1])
+        if self.vis.mask is not None:
+            heads = max(heads, self.vis.mask.shape[1])
+        x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
+        mean, lse = self.attend(x, y, y)
+        return mean, lse - (z_q.square().sum(-1, keepdim=True) / tau**2).squeeze(-1)
 
     @property
     @abstractmethod
@@ -90,8 +106,8 @@ def fold(
     lists = None
     if r.needs_neighbours:
         lists = Lists(layout.members(flock), flock.q.shape[1], flock.vis.M)
-    crowd = _Crowd(flock, layout, lists, passes or KernelPasses())
-    scores = _scores(flock, crowd, lists)
+    crowd = Crowd(flock, layout, lists, passes or KernelPasses())
+    scores = rule_scores(flock, crowd, lists)
     e, dtype = flock.v.shape[-1], flock.v.dtype
     u = scores[0].x if stats and r.active("align") else None
     if stats and r.active("coh"):
@@ -108,14 +124,15 @@ def fold(
     return out if flock.vis.mask is None else out.masked_fill(layout.count == 0, 0), row_stats
 
 
-def _scores(flock: Flock, crowd: _Crowd, lists: Lists | None) -> list[Score]:
-    """The two rules that are dot products: alignment, cohesion."""
+def rule_scores(flock: Flock, crowd: Crowd, lists: Lists | None) -> list[Score]:
+    """The two rules that are dot products: alignment, cohesion. `lists` may be by heads of keys,
+    where heads of queries that share keys share their neighbours too."""
     r, scores = flock.rules, []
     if r.active("align"):
         assert lists is not None
         keys = flock.key_unit
-        count = lists.count.to(keys.dtype)
-        u, gate = alignment.heading(lists.bag(None, keys), count, r.at("alpha_align", keys))
+        s, count = repeat_kv(lists.bag(None, keys), flock.q.shape[1]), lists.count.to(keys.dtype)
+        u, gate = alignment.heading(s, count, r.at("alpha_align", keys))
         one_length = flock.key_norm is not None and flock.bare is None
         scale = flock.key_scale if one_length else None
         # Measured from an anchor: what all keys have in common is constant along a row.
@@ -124,7 +141,7 @@ def _scores(flock: Flock, crowd: _Crowd, lists: Lists | None) -> list[Score]:
     if r.active("coh"):
         c, gate = crowd.centre
         x = probe(c) / r.at("tau_coh", c)
-        scores.append(Score(r.strength("coh", c) * gate, x, flock.z_lifted))
+        scores.append(Score(r.strength("coh", c) * gate, x, flock.z_lifted, lifted=True))
     return scores
 
 
@@ -135,7 +152,7 @@ def at_most(x: Tensor, bound: Tensor | float) -> Tensor:
 
 @dataclass(frozen=True)
 class KernelPasses:
-    """(mean of lift(z), lse) under the kernels of width τ_coh and τ_sep; None: not computed."""
+    """(mean of lift(z), log Σ w) under the kernels of width τ_coh and τ_sep; None: not computed."""
 
     coh: tuple[Tensor, Tensor] | None = None
     sep: tuple[Tensor, Tensor] | None = None
@@ -144,7 +161,7 @@ class KernelPasses:
 def shared_passes(flock: Flock, layout: Layout) -> KernelPasses:
     """The passes that are the same for all heads, which share z and the mask."""
     r = flock.rules
-    crowd = _Crowd(flock, layout, None, KernelPasses())
+    crowd = Crowd(flock, layout, None, KernelPasses())
 
     def shared(rule: str, tau: Number) -> bool:
         one = not isinstance(tau, Tensor) or tau.numel() == 1
@@ -156,7 +173,7 @@ def shared_passes(flock: Flock, layout: Layout) -> KernelPasses:
     )
 
 
-class _Crowd:
+class Crowd:
     """Centre and density of each token's surroundings, over V(i) or over N_k(i)."""
 
     def __init__(
@@ -175,15 +192,7 @@ class _Crowd:
         return (-self.lists.dot(x, y)).clamp_min(0)
 
     def _pass(self, tau: float | Tensor) -> tuple[Tensor, Tensor]:
-        """(mean of lift(z), lse) under the kernel of width τ."""
-        z_q = self.flock.z[0]
-        x, y = probe(z_q) / tau**2, self.flock.z_lifted
-        heads = max(x.shape[1], y.shape[1])
-        mask = self.flock.vis.mask
-        if mask is not None:
-            heads = max(heads, mask.shape[1])
-        x, y = (t.expand(-1, heads, -1, -1) for t in (x, y))
-        return self.layout.attend(x, y, y)
+        return self.layout.surroundings(self.flock, tau)
 
     @lazy
     def coh_pass(self) -> tuple[Tensor, Tensor]:
@@ -226,20 +235,18 @@ class _Crowd:
             assert self.lists is not None
             w = self.lists.masked(kernel(self.near_d2, tau))
             return w.sum(-1, keepdim=True)
-        lse = self.sep_pass[1].unsqueeze(-1)
-        n = self.layout.count
-        log_mass = lse - z_q.square().sum(-1, keepdim=True) / tau**2
+        log_mass, n = self.sep_pass[1].unsqueeze(-1), self.layout.count
         mass = torch.exp(at_most(log_mass, n.clamp_min(1).log()))
         mass = mass.masked_fill(self.layout.count == 0, 0)
         own = kernel(self.flock.own[0], tau) * self.flock.vis.self_visible[..., None]
         return (mass - own).clamp_min(0)
 
 
-def _separate(
-    flock: Flock, layout: Layout, crowd: _Crowd, at: At, out: Tensor, lse: Tensor, stats: bool
-) -> tuple[Float[Tensor, "B H N e"], Float[Tensor, "B H N 1"] | None]:
-    """out with the mass of the k near duplicates of each row moved; with `stats` Σ_j A_ij φ_ij."""
-    r, accum_dtype, lists, rho = flock.rules, flock.accum_dtype, crowd.lists, crowd.density
+def penalties(
+    flock: Flock, layout: Layout, crowd: Crowd
+) -> tuple[Float[Tensor, "B #H N K"], Float[Tensor, "B #H N K"]]:
+    """φ_il, and b_il, what separation adds to the scores of N_k(i)."""
+    r, lists, rho = flock.rules, crowd.lists, crowd.density
     assert lists is not None
     h_q, h_k = flock.h_unit
     w = kernel(crowd.near_d2, r.at("tau_sep", rho))
@@ -251,17 +258,24 @@ def _separate(
         mean = phi.sum(-1, keepdim=True) / n
         var = (phi.square().sum(-1, keepdim=True) / n - mean.square()).clamp_min(0)
     eta = separation.crowding(rho, r.at("kappa", rho))
-    b = -slope(r.strength("sep", rho), eta, var) * phi / r.at("tau_score", rho)
+    return phi, -slope(r.strength("sep", rho), eta, var) * phi / r.at("tau_score", rho)
 
+
+def _separate(
+    flock: Flock, layout: Layout, crowd: Crowd, at: At, out: Tensor, lse: Tensor, stats: bool
+) -> tuple[Float[Tensor, "B H N e"], Float[Tensor, "B H N 1"] | None]:
+    """out with the mass of the k near duplicates of each row moved; with `stats` Σ_j A_ij φ_ij."""
+    accum_dtype, lists = flock.accum_dtype, crowd.lists
+    assert lists is not None
+    phi, b = penalties(flock, layout, crowd)
     s = lists.masked(at(lists) - lse.to(accum_dtype).unsqueeze(-1))  # before exp: 0 · inf is NaN
     s = at_most(s, 0)
     A = torch.exp(s)
     p = A * torch.expm1(b)
     left = 1 + p.sum(-1, keepdim=True)
-    few, which = left < (0.02 if out.dtype == accum_dtype else 0.5), None
+    few, which = left < (LITTLE if out.dtype == accum_dtype else 0.5), None
     if gpu.on_gpu(left):
-        which = _smallest(left)
-        few = few & torch.zeros_like(few[0, 0]).index_fill(0, which, True)
+        few, which = few_rows(left, few)
         left = left.clamp_min(torch.finfo(left.dtype).eps)
     whole = 1 / left.masked_fill(few, 1)
     moved = torch.addcmul(lists.bag(p * whole, flock.v.to(accum_dtype)), out.to(accum_dtype), whole)
@@ -269,21 +283,25 @@ def _separate(
     if which is None and bool(few.any()):
         which = few.any(0).any(0).nonzero()[:, 0]
     if which is not None:
-        again = _rows_again(flock, few.squeeze(-1), which)
+        again = rows_again(flock, few.squeeze(-1), which, stats)
         moved = torch.where(few, again[..., :-1], moved)
         if left_phi is not None:
             left_phi = torch.where(few, again[..., -1:], left_phi)
     return moved.to(out.dtype), left_phi
 
 
-def _smallest(left: Float[Tensor, "B H N 1"]) -> Int[Tensor, "R"]:
-    """The rows that lost most of their mass, without waiting for the GPU to say how many did."""
+def few_rows(
+    left: Float[Tensor, "B H N 1"], few: Bool[Tensor, "B H N 1"]
+) -> tuple[Bool[Tensor, "B H N 1"], Int[Tensor, "R"]]:
+    """`few` of the rows that lost most of their mass, and which rows these are, without waiting for
+    the GPU to say how many did."""
     worst = left.detach().amin((0, 1)).squeeze(-1)
-    return worst.topk(min(GPU_ROWS, worst.numel()), largest=False, sorted=False).indices
+    which = worst.topk(min(GPU_ROWS, worst.numel()), largest=False, sorted=False).indices
+    return few & torch.zeros_like(few[0, 0]).index_fill(0, which, True), which
 
 
-def _rows_again(
-    flock: Flock, few: Bool[Tensor, "B H N"], which: Int[Tensor, "R"]
+def rows_again(
+    flock: Flock, few: Bool[Tensor, "B H N"], which: Int[Tensor, "R"], stats: bool
 ) -> Float[Tensor, "B H N e1"]:
     """Rows that lost nearly all their mass, where out + Σ p v cancels: by the definition, a few
     at a time, so that no N×M matrix is in memory."""
@@ -291,20 +309,23 @@ def _rows_again(
     for rows in which.split(ROWS):
         part = flock.rows(rows)
         again = (
-            checkpoint(_by_definition, part, use_reentrant=False, preserve_rng_state=False)
+            checkpoint(_by_definition, part, stats, use_reentrant=False, preserve_rng_state=False)
             if torch.is_grad_enabled()
-            else _by_definition(part)
+            else _by_definition(part, stats)
         )
         out = out.index_copy(-2, rows, again)
     return out
 
 
-def _by_definition(flock: Flock) -> Float[Tensor, "B H R e1"]:
-    """out_i, and as a last column Σ_j A_ij φ_ij."""
-    out, _, stats = dense(flock, stats=True)
-    assert stats is not None
-    assert stats.sep is not None
-    return torch.cat([out.to(flock.accum_dtype), stats.sep], -1)
+def _by_definition(flock: Flock, stats: bool) -> Float[Tensor, "B H R e1"]:
+    """out_i, and as a last column Σ_j A_ij φ_ij (0 without `stats`). Grouped keys stay grouped."""
+    if not stats and flock.k.shape[1] < flock.q.shape[1]:
+        fresh = replace(flock)  # what it keeps would be missing where backward computes it again
+        return F.pad(decode(fresh).to(flock.accum_dtype), (0, 1))
+    out, _, row_stats = dense(flock.repeat_kv(), stats=True)
+    assert row_stats is not None
+    assert row_stats.sep is not None
+    return torch.cat([out.to(flock.accum_dtype), row_stats.sep], -1)
 
 
 def _row_stats(

@@ -15,7 +15,7 @@ from ascender.core.backends import flash_cuda
 from ascender.core.backends.base import Backend
 from ascender.core.backends.flash import attend
 from ascender.core.backends.fold import At, Layout, Score, fold, shared_passes
-from ascender.core.combine import RowStats, slope
+from ascender.core.combine import RowStats, repeat_kv, slope
 from ascender.core.flock import Flock
 from ascender.core.visibility import Visibility
 from ascender.kernels import gpu
@@ -87,7 +87,9 @@ class FullLayout(Layout):
                 large.append(split(x, y, dtype))
         Q, K = [x for x, _ in large] + Q, [y for _, y in large] + K
         Qs = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in Q], -1)
-        Ks = torch.cat([t.expand(B, H, -1, -1).to(dtype) for t in K], -1)
+        of_keys = {t.shape[1] for t in K} - {1}  # H, or one a group of them
+        G = max(of_keys, default=1) if gpu.on_gpu(Qs) else H
+        Ks = torch.cat([repeat_kv(t, G).expand(B, G, -1, -1).to(dtype) for t in K], -1)
         del Q, K
         scores.clear()  # they are columns now
         out, lse = self.attend(Qs, Ks, flock.v.to(dtype))
@@ -103,7 +105,7 @@ class FullLayout(Layout):
         centred = y - kept.sum(-2, keepdim=True) / n
         if keys is not None:
             centred = centred * keys
-        cov = centred.transpose(-1, -2) @ centred / n
+        cov = repeat_kv(centred.transpose(-1, -2) @ centred / n, x.shape[1])
         return ((x @ cov) * x).sum(-1, keepdim=True).clamp_min(0)
 
 
@@ -126,6 +128,8 @@ def split(
     that float32 would notice. Both sides are first brought to the same size."""
     sizes = (t.detach().abs().amax(-2, keepdim=True).clamp_min(1e-30) for t in (x, y))
     a, b = (size.log2() for size in sizes)
+    if y.shape[1] == 1:  # of all heads, so that they go on sharing y
+        a = a.amax(1, keepdim=True)
     scale = ((b - a) / 2).round().exp2()
     (x1, x2, x3), (y1, y2, y3) = (_thirds(t, dtype) for t in (x * scale, y / scale))
     return torch.cat([x1, x1, x2, x2, x1, x3], -1), torch.cat([y1, y2, y1, y2, y3, y1], -1)
@@ -151,7 +155,7 @@ def merge(a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> tuple[Tensor, T
 
 
 def causal_row_var(
-    x: Float[Tensor, "B H N w"], y: Float[Tensor, "B #H M w"],
+    x: Float[Tensor, "B #H N w"], y: Float[Tensor, "B G M w"],
     keys: Float[Tensor, "#B #H M 1"] | None, count: Float[Tensor, "#B #H N 1"], offset: int,
 ) -> Float[Tensor, "B H N 1"]:  # fmt: skip
     """Var over j ≤ p(i) of x_i·y_j = E(x·y)² − (E x·y)², from running moments of y: d×d before
@@ -161,18 +165,34 @@ def causal_row_var(
         y = y * keys
     N, _w = x.shape[-2], x.shape[-1]
     short = -N % CHUNK
+    H = max(x.shape[1], y.shape[1])
     before, own = y[..., :offset, :], F.pad(y[..., offset:, :], (0, 0, 0, short))
     own = own.unflatten(-2, (-1, CHUNK))
-    rows = F.pad(x, (0, 0, 0, short)).unflatten(-2, (-1, CHUNK))
-
+    rows = F.pad(x, (0, 0, 0, short)).expand(-1, H, -1, -1).unflatten(-2, (-1, CHUNK))
     first = _running(own.sum(-2, keepdim=True), before.sum(-2, keepdim=True))
     second = _running(own.transpose(-1, -2) @ own, before.transpose(-1, -2) @ before)
-    r = (rows @ own.transpose(-1, -2)).tril()
-    total = (rows * first).sum(-1) + r.sum(-1)
-    square = ((rows @ second) * rows).sum(-1) + r.square().sum(-1)
-    total, square = (t.flatten(-2)[..., :N, None] for t in (total, square))
+    total, square = (t[..., :N, None] for t in chunk_sums(rows, own, first, second, True))
     n = count.clamp_min(1)
     return (square / n - (total / n).square()).clamp_min(0)
+
+
+def chunk_sums(
+    x: Float[Tensor, "B H C T w"], y: Float[Tensor, "B G C T w"],
+    first: Float[Tensor, "B G C 1 w"], second: Float[Tensor, "B G C w w"], own: bool,
+) -> tuple[Float[Tensor, "B H n"], Float[Tensor, "B H n"]]:  # fmt: skip
+    """Σ x_i·y_j and Σ (x_i·y_j)² over other chunks, by their moments, and with `own` over the keys
+    up to i in the chunk of i itself. The rows of heads that share y lie one after another."""
+    G, T = y.shape[1], x.shape[-2]
+    rows = x.unflatten(1, (G, -1)).movedim(2, 3).flatten(3, 4)  # (B, G, C, H/G · T, w)
+    total, square = (rows * first).sum(-1), ((rows @ second) * rows).sum(-1)
+    if own:
+        r = (rows @ y.transpose(-1, -2)).unflatten(-2, (-1, T)).tril().flatten(-3, -2)
+        total, square = total + r.sum(-1), square + r.square().sum(-1)
+
+    def by_row(t: Tensor) -> Tensor:
+        return t.unflatten(-1, (-1, T)).movedim(3, 2).flatten(1, 2).flatten(-2)
+
+    return by_row(total), by_row(square)
 
 
 def _running(moment: Float[Tensor, "B #H C r w"], start: Tensor) -> Float[Tensor, "B #H C r w"]:
@@ -187,6 +207,11 @@ class Folded(Backend):
 
     name = "folded"
     gives_stats = True
+
+    def takes_groups(self, flock: Flock) -> bool:
+        """On a GPU, where masks by head do not tell the heads of a group apart."""
+        mask = flock.vis.mask
+        return gpu.on_gpu(flock.q) and (mask is None or mask.shape[1] == 1)
 
     def refuses(self, flock: Flock) -> str | None:
         if flock.vis.window is not None:
@@ -203,7 +228,7 @@ class Folded(Backend):
         together = torch.is_grad_enabled() or stats
         if together or H == 1 or B * H * N * d < long:
             return fold(flock, FullLayout(flock.vis, flock.accum_dtype), stats)
-        shared_h = flock.h_k.shape[1] == 1 and flock.neighbours != "scores"
+        shared_h = flock.h_k.shape[1] == 1 and not flock.by_scores
         members = flock.members if shared_h and flock.rules.needs_neighbours else None
         passes, derived = None, dict[str, Any]()
         if flock.z_k.shape[1] == 1 and (flock.vis.mask is None or flock.vis.mask.shape[1] == 1):

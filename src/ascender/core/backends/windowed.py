@@ -26,7 +26,7 @@ from ascender.core.backends.dense import dense
 from ascender.core.backends.fold import At, Layout, Score, fold
 from ascender.core.backends.index_lists import Lists
 from ascender.core.backends.tiles import Mask, TileScores
-from ascender.core.combine import EPS, RowStats
+from ascender.core.combine import EPS, RowStats, repeat_kv
 from ascender.core.flock import Flock
 from ascender.core.neighbours import GPU_CHUNK
 from ascender.core.visibility import Visibility
@@ -151,7 +151,9 @@ class Blocks(Layout):
         if isinstance(flock.neighbours, Tensor) or flock.rank_bias is not None:
             neighbours = flock.members
         else:
-            neighbours = self._top_k(*flock.ranked_by, flock.rules.sizes(), flock.by_cosine)
+            x, y = flock.ranked_by
+            y = y if y.shape[1] == 1 else repeat_kv(y, x.shape[1])
+            neighbours = self._top_k(x, y, flock.rules.sizes(), flock.by_cosine)
         if not self.leading:
             return neighbours
         none = torch.full_like(neighbours[..., : self.leading, :], -1)

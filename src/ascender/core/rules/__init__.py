@@ -3,6 +3,7 @@ Rules and its term in every backend, the definition (backends/dense.py) first.""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -16,6 +17,7 @@ from ascender.common.validate import check_flag, check_options
 Number = float | Tensor
 
 RULES = ("align", "sep", "coh")
+COOLEST = 0.1  # τ_score and temperatures: below it ‖∂A/∂S‖₂ may exceed 1/(2 · 0.1) = 5
 CHOICES = {
     "separation_scope": ("neighbours", "all"),
     "local_scope": ("visible", "neighbours"),
@@ -92,6 +94,8 @@ class Rules:
             low = high = value
         if LEARNED.get(name, {}).get("learned_as") == "log" and not low > 0:
             raise ValueError(f"{name} = {low:g}; expected a positive number")
+        if name == "tau_score" and not isinstance(value, Tensor):
+            warn_cool(name, value)
         if name.startswith("lam_") and not (low >= 0 and high <= 1):
             raise ValueError(f"{name} = {low if low < 0 else high:g}; expected a number in [0, 1]")
 
@@ -147,6 +151,17 @@ class Rules:
             n = len(self.sizes(name)) if listed else value.numel() if _per_head(value) else 1
             if n not in (1, heads):
                 raise ValueError(f"{name} has {n} values; expected 1 or one a head ({heads})")
+
+
+def warn_cool(name: str, temperature: float) -> None:
+    """A warning where a temperature is so low that training becomes unstable."""
+    if temperature < COOLEST:
+        warnings.warn(
+            f"{name} = {temperature:g}; expected at least {COOLEST}: below it a small change of a "
+            f"score changes the weights by up to 1/(2 {name}) times as much, and gradients become "
+            "unstable (docs/limits.md)",
+            stacklevel=2,
+        )
 
 
 def by_head(name: str, size: int | Sequence[int] | Tensor) -> tuple[int, ...]:

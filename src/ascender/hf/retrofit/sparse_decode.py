@@ -21,6 +21,7 @@ from torch import Tensor
 from ascender.core.affinity import at_distance, by_distance
 from ascender.core.neighbours import penalty, prefer_recent
 from ascender.core.rules import by_head
+from ascender.kernels import gpu
 
 
 @torch.no_grad()
@@ -61,13 +62,13 @@ def attend_one(
     if len(set(sizes)) > 1 or at.shape[1] > 1:  # lists by head
         k, v = (t.repeat_interleave(H // G, 1) for t in (k, v))
         at, real = at.expand(B, H, -1), real.expand(B, H, -1)
-        limit = torch.tensor(sizes, device=at.device).view(1, -1, 1)
+        limit = gpu.filled(sizes, at).view(1, -1, 1)
         real = real & (torch.arange(at.shape[-1], device=at.device) < limit)
         G, grouped = H, False
-    near = torch.cat([torch.arange(first), torch.arange(last, M)]).to(at.device)
+    near = torch.cat([torch.arange(*ends, device=at.device) for ends in ((0, first), (last, M))])
     at = torch.cat([near.expand(B, at.shape[1], -1), at], -1)
     visible = None
-    if mask is not None or not bool(real.all()):
+    if mask is not None or gpu.on_gpu(real) or not bool(real.all()):
         visible = F.pad(real, (near.numel(), 0), value=True)[:, :, None]
         if mask is not None:
             rows = mask.expand(B, max(mask.shape[1], at.shape[1]), 1, M)

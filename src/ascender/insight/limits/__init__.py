@@ -8,8 +8,9 @@ from ascender.insight.limits.inputs import default_text, task_inputs, text_input
 from ascender.insight.limits.measure import Measured, measure
 from ascender.insight.limits.monitor import LimitsCallback, Thresholds, alarms, head_metrics
 from ascender.insight.limits.runner import LimitsResult, run
+from ascender.insight.limits.sphere import Sphere, sphere
 
 __all__ = [
-    "LimitsCallback", "LimitsResult", "Measured", "Thresholds", "alarms", "default_text",
-    "head_metrics", "measure", "run", "task_inputs", "text_inputs",
+    "LimitsCallback", "LimitsResult", "Measured", "Sphere", "Thresholds", "alarms",
+    "default_text", "head_metrics", "measure", "run", "sphere", "task_inputs", "text_inputs",
 ]  # fmt: skip

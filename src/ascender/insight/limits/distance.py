@@ -32,6 +32,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 GUIDE = 0.06  # N < 0.06 L: the guideline of arXiv 2508.17821
+LINE = (0.70, 0.85)  # of N_s/N: between them heads saturate, as the paper reports
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import TrainerCallback
 
+from ascender.core.rules import COOLEST
 from ascender.insight.capture import capture
 from ascender.insight.contribution import rows_of
-from ascender.insight.limits.distance import GUIDE, selection
+from ascender.insight.limits.distance import GUIDE, LINE, selection
 from ascender.insight.limits.flocks import FlockSize, flock_warnings
 from ascender.insight.limits.measure import HeadLimits, mean, measured_rows
 from ascender.insight.limits.support import effective_support, entropy
@@ -26,7 +27,6 @@ from ascender.tasks import Task
 logger = logging.getLogger(__name__)
 Numbers = dict[str, list[list[float]]]
 LOGGED = ("entropy", "support", "separable")
-COOLEST = 0.1  # T ≥ 0.1: below it ‖J‖₂ may exceed 5
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,14 @@ class Thresholds:
 
     share        exp(H)/L above this: it hardly selects
     support      exp(H) below this: it attends to one key
-    separable    N_s/N at N = 0.06 L below this
+    separable    N_s/N at N = 0.06 L below this: the lower end of the line 0.70–0.85 at which heads
+                 saturate (distance.LINE)
     temperature  T below this
     """
 
     share: float = 0.9
     support: float = 1.05
-    separable: float = 0.25
+    separable: float = LINE[0]
     temperature: float = COOLEST
 
     def __post_init__(self) -> None:
@@ -119,7 +120,7 @@ CHECKS = (
 
 def guideline(rows: Sequence[HeadLimits], flocks: Sequence[FlockSize] = ()) -> list[str]:
     """Warnings by N < 0.06 L, with N = exp(H) the keys that a head uses, in layers of flock scope
-    N = |F| and L = |V|; and by T ≥ 0.1."""
+    N = |F| and L = |V|; by N_s/N ≥ 0.70, below the line at which heads saturate; and by T ≥ 0.1."""
     warnings, chosen = [], {size.layer for size in flocks}
     for length in sorted({row.length for row in rows}):
         here = [row for row in rows if row.length == length and row.layer not in chosen]
@@ -131,10 +132,26 @@ def guideline(rows: Sequence[HeadLimits], flocks: Sequence[FlockSize] = ()) -> l
                 f"most of all layer {worst.layer} head {worst.head} with {worst.share:.2f} L"
             )
         warnings.extend(flock_warnings(flocks, length))
+        warnings.extend(_below_the_line([row for row in rows if row.length == length]))
     cool = {(row.layer, row.head): row.temperature for row in rows if row.temperature < COOLEST}
     for (layer, head), T in sorted(cool.items()):
         warnings.append(f"layer {layer} head {head}: T = {T:.3g}; expected T ≥ {COOLEST}")
     return warnings
+
+
+def _below_the_line(rows: Sequence[HeadLimits]) -> list[str]:
+    """Heads of one length that keep fewer keys separable than the line 0.70–0.85 asks for."""
+    low, high = LINE
+    below = [row for row in rows if row.separable < low]
+    if not below:
+        return []
+    on = sum(low <= row.separable <= high for row in rows)
+    worst = min(below, key=lambda row: row.separable)
+    return [
+        f"L = {worst.length}: {len(below)} of {len(rows)} heads keep less than {low:.2f} of "
+        f"N = {GUIDE} L keys separable (N_s/N), {on} are on the line {low:.2f}–{high:.2f}; least "
+        f"of all layer {worst.layer} head {worst.head} with {worst.separable:.2f}"
+    ]
 
 
 def _by_head(t: Tensor) -> list[float]:

@@ -7,8 +7,8 @@ from ascender.report.strings import Pair, Strings
 TEXTS: dict[str, Pair] = {
     "title.page": ("Limits of normalisation", "정규화의 한계"),
     "title.warnings": (
-        "Heads outside the guideline N < 0.06 L, T ≥ 0.1",
-        "지침 N < 0.06 L, T ≥ 0.1을 벗어난 헤드",
+        "Heads outside the guideline N < 0.06 L, N_s/N ≥ 0.70, T ≥ 0.1",
+        "지침 N < 0.06 L, N_s/N ≥ 0.70, T ≥ 0.1을 벗어난 헤드",
     ),
     "title.none": ("None.", "없음."),
     "title.compare": ("Side by side", "나란히 비교"),

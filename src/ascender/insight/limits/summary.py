@@ -14,10 +14,10 @@ from dataclasses import asdict
 from statistics import fmean, stdev
 from typing import Any
 
+from ascender.core.rules import COOLEST
 from ascender.insight.limits.distance import GUIDE
 from ascender.insight.limits.flocks import FlockSize, enough_keys
 from ascender.insight.limits.measure import HeadLimits, Measured
-from ascender.insight.limits.monitor import COOLEST
 from ascender.insight.limits.strings import STRINGS
 from ascender.report.strings import Pair, joined
 

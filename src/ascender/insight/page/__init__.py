@@ -46,7 +46,7 @@ def view(
         else Loaded(name or type(source).__name__, source, tokenizer)
         for source in sources
     ]
-    inputs = [_input(one, text, first, task, example, data_dir) for one in models]
+    inputs = [input_of(one, text, first, task, example, data_dir) for one in models]
     blobs = Blobs()
     data = [
         collect_page_data(title, one.model, one.tokenizer, what, blobs, max_tokens, say)
@@ -71,10 +71,11 @@ def _titles(models: Sequence[Loaded], adapter: str | Path | None) -> list[str]:
     return [f"{name} ({'AB'[at]})" for at, name in enumerate(names)]
 
 
-def _input(
+def input_of(
     loaded: Loaded, text: str | None, first: int | None, task: str | None, example: int | None,
     data_dir: str | Path | None,
 ) -> Input:  # fmt: skip
+    """What a model reads: a text, or an example of a task."""
     if text is not None:
         return of_text(loaded.model, loaded.tokenizer, text, first)
     if task is None and loaded.run is None:

@@ -17,7 +17,8 @@ from ascender.report.palette import TERMS
 
 HERE = Path(__file__).parent
 SCRIPTS = (
-    "numbers.js", "pen.js", "matrix.js", "row.js", "flock.js", "whatif.js", "task.js", "page.js",
+    "blobs.js", "dom.js", "pen.js", "numbers.js", "matrix.js", "row.js", "flock.js", "whatif.js",
+    "task.js", "page.js",
 )  # fmt: skip
 TALL = 900  # of a page inside a notebook
 

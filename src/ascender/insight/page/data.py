@@ -59,7 +59,7 @@ def _head(layer: Layer, h: int, pooling: Pooling, blobs: Blobs) -> dict[str, Any
     A = numbers(layer.parts.weights[0, h])
     added = np.sum([parts[name] for name in terms], 0)
     tau = float(layer.tau[h])
-    data: dict[str, Any] = {"tau": tau, "mask": _mask(pooling.any(V), blobs)}
+    data: dict[str, Any] = {"tau": tau, "mask": packed_mask(pooling.any(V), blobs)}
     data |= _surroundings(layer.geometry, h, pooling, blobs)
     if pooling.size == 1:
         data |= _terms(layer, h, parts, V, data.get("near"), blobs)
@@ -208,7 +208,7 @@ def _matrix(x: np.ndarray, blobs: Blobs) -> dict[str, Any]:
     return {"matrix": blobs.put(x, "i2" if len(x) > WIDE else "i3")}
 
 
-def _mask(V: np.ndarray, blobs: Blobs) -> str | int:
+def packed_mask(V: np.ndarray, blobs: Blobs) -> str | int:
     """all, causal, or where it is written."""
     if V.all():
         return "all"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import groupby
@@ -43,6 +43,28 @@ def filled(items: Sequence[float], like: Tensor, dtype: torch.dtype | None = Non
     """The numbers on the device of `like`, filled in there: a copy from the host would wait."""
     parts = [like.new_full((n,), item, dtype=dtype) for item, n in runs(items)]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def keys_of_room(t: Tensor) -> int:
+    """Rows from one head of keys (B, G, M, w) to the next: more than M where a cache has room."""
+    (B, G, M, _), (b, g, row, _) = t.shape, t.stride()
+    if t.is_contiguous() or B == G == 1:  # then strides of axes of one mean nothing
+        return M
+    return g // row if G > 1 else b // row
+
+
+def one_room(keys: Iterable[Tensor | None], widest: Tensor | None = None) -> bool:
+    """Whether all keys lie row by row in buffers with the same room; only in `widest` a row may be
+    longer than what is read of it."""
+    there = [t for t in keys if t is not None]
+    room = keys_of_room(there[0])
+    return all(_in_rows(t, room, t is widest) for t in there)
+
+
+def _in_rows(t: Tensor, room: int, wider: bool) -> bool:
+    (B, G, _, w), (b, g, row, one) = t.shape, t.stride()
+    rows = one == 1 and (row == w or wider)
+    return rows and (G == 1 or g == room * row) and (B == 1 or b == G * room * row)
 
 
 def power_of_two(n: int, least: int = 16) -> int:

@@ -2,7 +2,8 @@
 
 ascender::list_attention and its backward have fake implementations, so that what traces or counts
 sees ordinary operators. Arguments are those of kernels/list_operators.py, which does the same on
-the CPU; q, k and v may be of a half precision.
+the CPU; q, k, v and k̃ may be of a half precision. Without gradients, keys are read where a cache
+has them: in a buffer with room for more.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ascender.kernels.gpu import filled, interpreted, power_of_two
+from ascender.kernels.gpu import filled, interpreted, keys_of_room, one_room, power_of_two
 
-FLAGS = ("tied", "term", "standardise", "local", "causal", "cross", "align", "sep", "coh")
+FLAGS = ("tied", "term", "standardise", "local", "causal", "cross", "raw", "align", "sep", "coh")
 INPUTS = (
     "Tensor q, Tensor k, Tensor? unit, Tensor v, Tensor zq, Tensor zk, Tensor hq, Tensor hk, "
     "Tensor? other, Tensor numbers, Tensor? bias, Tensor lists, Tensor? near, Tensor p, Tensor j, "
@@ -37,10 +38,10 @@ def _launch(inputs: Inputs, out: Tensor, grad: Tensor, grads: Inputs, backward: 
     widths = {"D": D, "E": v.shape[-1], "DZ": zk.shape[-1], "DA": hk.shape[-1]}
     tensors = (q, k, unit, v, zq, zk, hq, hk, other, bias, numbers, lists, near, p, j, sizes, out)
     attend[(N, B)](
-        *(q if t is None else t for t in (*tensors, grad, *grads)), N, k.shape[2], lists.shape[-1],
-        H=H, GROUPS=k.shape[1], ZH=zk.shape[1], AH=hk.shape[1], LH=lists.shape[1], **widths,
-        BL=BL, W=max(16, min(32, TILE // BL)), BZ=power_of_two(widths["DZ"]),
-        BA=power_of_two(widths["DA"]), HAS_UNIT=unit is not None,
+        *(q if t is None else t for t in (*tensors, grad, *grads)), N, keys_of_room(k),
+        lists.shape[-1], zk.stride(2), H=H, GROUPS=k.shape[1], ZH=zk.shape[1], AH=hk.shape[1],
+        LH=lists.shape[1], **widths, BL=BL, W=max(16, min(32, TILE // BL)),
+        BZ=power_of_two(widths["DZ"]), BA=power_of_two(widths["DA"]), HAS_UNIT=unit is not None,
         HAS_OTHER=other is not None, HAS_BIAS=bias is not None, HAS_NEAR=near is not None,
         **{name.upper(): flag for name, flag in zip(FLAGS, flags, strict=True)}, BACKWARD=backward,
     )  # fmt: skip
@@ -119,11 +120,16 @@ def list_attention(
 ) -> Tensor:  # fmt: skip
     """out = A v. `tensors`: q, k, k̃ (None: from k), v, z_q, z_k, h_q, h_k, other at the listed
     keys, the numbers by head (H, 11), the bias by distance; lists (b, h, N, L), −1 = none; near:
-    which of a list are neighbours, or None (ranked)."""
+    which of a list are neighbours, or None (ranked). `raw`: k̃ is given at any length."""
     B = lists.shape[0] if tensors[0] is None else tensors[0].shape[0]
+    own = tensors[1], tensors[2], tensors[3], tensors[5], tensors[7]
+    keep = not torch.is_grad_enabled() and one_room(own, widest=tensors[5])
     if near is not None:
         near = near.expand(B, lists.shape[1], -1, -1).to(torch.uint8).contiguous()
-    dense = [None if t is None else t.contiguous() for t in tensors]
+    dense = [
+        t if t is None or (keep and any(t is key for key in own)) else t.contiguous()
+        for t in tensors
+    ]
     count = filled(sizes, lists, torch.int32)
     return _Lists.apply(
         *dense, lists.expand(B, -1, -1, -1).int().contiguous(), near, p.contiguous(),

@@ -30,12 +30,12 @@ WARPS = (8, 4)
 
 
 @jit
-def gather(X, row, ok, first, w, W: tl.constexpr):
-    """W columns of rows of X (…, w), as (L, W); 0 where there is none. row · w comes first: triton
-    3.7.1 does not compile backward with row[:, None] · w."""
+def gather(X, row, ok, first, w, stride, W: tl.constexpr):
+    """W columns of rows of X (…, w), as (L, W); 0 where there is none. row · stride comes first:
+    triton 3.7.1 does not compile backward with row[:, None] · stride."""
     c = first + tl.arange(0, W)
     mask = ok[:, None] & (c < w)[None, :]
-    return tl.load(X + (row * w)[:, None] + c[None, :], mask=mask, other=0.0).to(tl.float32)
+    return tl.load(X + (row * stride)[:, None] + c[None, :], mask=mask, other=0.0).to(tl.float32)
 
 
 @jit
@@ -114,7 +114,7 @@ def alignment(K, row, inv, near, valid, D: tl.constexpr, W: tl.constexpr, L: tl.
     ra = tl.zeros([L], tl.float32)
     square = tl.sum(ra, 0)
     for at in range(0, D, W):
-        unit = gather(K, row, valid, at, D, W) * inv[:, None]
+        unit = gather(K, row, valid, at, D, D, W) * inv[:, None]
         s = tl.sum(tl.where(near[:, None], unit, 0.0), 0)
         square += tl.sum(s * s, 0)
         ra += tl.sum(unit * s[None, :], 1)
@@ -135,17 +135,17 @@ def keys_back(
         along = tl.where(length >= FLOOR, tl.sum(dra * ra, 0), 0.0)
         lies = tl.zeros([L], tl.float32)  # du · k̃
         for at in range(0, D, W):
-            unit = gather(KEYS, key, valid, at, D, W) * inv[:, None]
+            unit = gather(KEYS, key, valid, at, D, D, W) * inv[:, None]
             lies += tl.sum(unit * tl.sum(dra[:, None] * unit, 0)[None, :], 1)
         lies = (lies - along * ra) / least + turn * ra  # ds · k̃
         lies = dra * ra + tl.where(near, lies, 0.0)  # ∂k̃ · k̃
         lies = tl.where(inv < 1.0 / FLOOR, lies, 0.0)
     for at in range(0, D, W):
-        k = gather(K, key, valid, at, D, W)
+        k = gather(K, key, valid, at, D, D, W)
         store(DQ, row, tl.sum(G[:, None] * k, 0) * root, at, D, W)
         dk = G[:, None] * (vector(Q, row, at, D, W) * root)[None, :]
         if ALIGN:
-            unit = gather(KEYS, key, valid, at, D, W) * inv[:, None]
+            unit = gather(KEYS, key, valid, at, D, D, W) * inv[:, None]
             u = tl.sum(tl.where(near[:, None], unit, 0.0), 0) / least
             ds = (tl.sum(dra[:, None] * unit, 0) - u * along) / least + turn * u
             dunit = dra[:, None] * u[None, :] + tl.where(near[:, None], ds[None, :], 0.0)
@@ -175,18 +175,19 @@ def cohesion(d2, z, member, valid, n, tau, alpha, STANDARDISE: tl.constexpr):
 @jit
 def _attend(
     Q, K, UNIT, V, ZQ, ZK, HQ, HK, OTHER, BIAS, NUM, LIST, NEAR, P, J, SIZES, OUT,
-    GRAD, DQ, DK, DUNIT, DV, DZQ, DZK, DHQ, DHK, DOTHER, DBIAS, DNUM, N, M, length,
+    GRAD, DQ, DK, DUNIT, DV, DZQ, DZK, DHQ, DHK, DOTHER, DBIAS, DNUM, N, M, length, stride_z,
     H: tl.constexpr, GROUPS: tl.constexpr, ZH: tl.constexpr, AH: tl.constexpr, LH: tl.constexpr,
     D: tl.constexpr, E: tl.constexpr, DZ: tl.constexpr, DA: tl.constexpr,
     BL: tl.constexpr, W: tl.constexpr, BZ: tl.constexpr, BA: tl.constexpr,
     HAS_UNIT: tl.constexpr, HAS_OTHER: tl.constexpr, HAS_BIAS: tl.constexpr,
-    HAS_NEAR: tl.constexpr, TIED: tl.constexpr, TERM: tl.constexpr, STANDARDISE: tl.constexpr,
-    LOCAL: tl.constexpr, CAUSAL: tl.constexpr, CROSS: tl.constexpr, ALIGN: tl.constexpr,
-    SEP: tl.constexpr, COH: tl.constexpr, BACKWARD: tl.constexpr,
+    HAS_NEAR: tl.constexpr, RAW: tl.constexpr, TIED: tl.constexpr, TERM: tl.constexpr,
+    STANDARDISE: tl.constexpr, LOCAL: tl.constexpr, CAUSAL: tl.constexpr, CROSS: tl.constexpr,
+    ALIGN: tl.constexpr, SEP: tl.constexpr, COH: tl.constexpr, BACKWARD: tl.constexpr,
 ):  # fmt: skip
     """LIST (B, LH, N, length), Q, OUT (B, H, N, ·), K, UNIT, V (B, GROUPS, M, ·), ZQ (B, ZH, N, ·),
-    ZK (B, ZH, M, ·), HQ (B, AH, N, ·), HK (B, AH, M, ·), all contiguous. What a call does not have
-    is never read."""
+    ZK (B, ZH, M, ·), HQ (B, AH, N, ·), HK (B, AH, M, ·), all contiguous, but that a row of ZK has
+    stride_z numbers, and that lists need not name the last of the M keys. RAW: UNIT is k̃ times any
+    length, forward only. What a call does not have is never read."""
     i, b = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     t = tl.arange(0, BL)
     for h in range(H):
@@ -215,7 +216,7 @@ def _attend(
         square = S
         at_k = kv * M + key
         for at in range(0, D, W):
-            k = gather(K, at_k, valid, at, D, W)
+            k = gather(K, at_k, valid, at, D, D, W)
             S += tl.sum(vector(Q, row, at, D, W)[None, :] * k, 1)
             square += tl.sum(k * k, 1)
         S = S * D**-0.5
@@ -223,7 +224,7 @@ def _attend(
             S += tl.load(OTHER + row * length + t, mask=t < length, other=0.0)
 
         # Affinity: the cosine a, g, and the neighbours that rank highest.
-        hq, hk = vector(HQ, ah * N + i, 0, DA, BA), gather(HK, ah * M + key, valid, 0, DA, BA)
+        hq, hk = vector(HQ, ah * N + i, 0, DA, BA), gather(HK, ah * M + key, valid, 0, DA, DA, BA)
         inv_q = 1.0 / tl.maximum(tl.sqrt(tl.sum(hq * hq, 0)), FLOOR)
         inv_k = inverse_norm(hk)
         dot = tl.sum(hq[None, :] * hk, 1)
@@ -246,6 +247,12 @@ def _attend(
         len_a = tl.sum(ra, 0)
         if ALIGN:
             if HAS_UNIT:
+                if RAW:
+                    square = tl.zeros([BL], tl.float32)
+                    for at in range(0, D, W):
+                        k = gather(UNIT, at_k, valid, at, D, D, W)
+                        square += tl.sum(k * k, 1)
+                    inv = 1.0 / tl.maximum(tl.sqrt(square), FLOOR)
                 ra, len_a, count = alignment(UNIT, at_k, inv, near, valid, D, W, BL)
             else:
                 inv = 1.0 / tl.maximum(tl.sqrt(square), FLOOR)
@@ -255,7 +262,8 @@ def _attend(
             xa, isa = standard(ra, valid, n, STANDARDISE)
             S += oa * gamma_a * xa
         if SEP or COH:
-            zq, z = vector(ZQ, zh * N + i, 0, DZ, BZ), gather(ZK, zh * M + key, valid, 0, DZ, BZ)
+            zq = vector(ZQ, zh * N + i, 0, DZ, BZ)
+            z = gather(ZK, zh * M + key, valid, 0, DZ, stride_z, BZ)
             d2 = tl.sum((zq[None, :] - z) * (zq[None, :] - z), 1)
         if SEP:
             crowd = near if LOCAL else mates
@@ -279,13 +287,13 @@ def _attend(
         A = A / tl.where(mass > 0.0, mass, 1.0)
         if not BACKWARD:
             for at in range(0, E, W):
-                v = gather(V, at_k, valid, at, E, W)
+                v = gather(V, at_k, valid, at, E, E, W)
                 store(OUT, row, tl.sum(A[:, None] * v, 0), at, E, W)
         else:
             dA = tl.zeros([BL], tl.float32)
             for at in range(0, E, W):
                 go = vector(GRAD, row, at, E, W)
-                dA += tl.sum(go[None, :] * gather(V, at_k, valid, at, E, W), 1)
+                dA += tl.sum(go[None, :] * gather(V, at_k, valid, at, E, E, W), 1)
                 scatter(DV, at_k, valid, A[:, None] * go[None, :], at, E, W)
             G = A * (dA - tl.sum(A * dA, 0)) / tau
             slot = DNUM + row * 16

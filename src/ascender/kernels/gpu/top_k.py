@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ascender.kernels.gpu import filled, interpreted, power_of_two
+from ascender.kernels.gpu import filled, interpreted, keys_of_room, one_room, power_of_two
 
 BLOCK = 32  # keys whose maximum is kept
 MAXIMA = 1 << 26  # kept at once: 256 MiB of float32
@@ -28,7 +28,8 @@ def _top(
 ) -> Tensor:  # fmt: skip
     from ascender.kernels.gpu.top_k_kernels import block_max, pick
 
-    x, y, p, j = (t.contiguous() for t in (x, y, p, j))
+    x, p, j = (t.contiguous() for t in (x, p, j))
+    y = y if one_room([y]) else y.contiguous()  # as a cache has it, with room for more
     (B, _, N, D), M, H = x.shape, y.shape[2], len(sizes)
     K, blocks = min(max(sizes), M), -(-M // BLOCK)
     width = power_of_two(K, least=1)
@@ -45,7 +46,7 @@ def _top(
     step = max(1, MAXIMA // (B * H * blocks))
     for first in range(0, N, step):
         rows = min(step, N - first)
-        sizes_of = (first, N, rows, M, *strides)
+        sizes_of = (first, N, rows, M, keys_of_room(y), *strides)
         maxima = x.new_empty(B, H, rows, blocks)
         block_max[lambda given, rows=rows: (-(-rows // given["BM"]), -(-M // given["BN"]), B * H)](
             *data, maxima, *sizes_of, blocks, **options, BD=power_of_two(D)

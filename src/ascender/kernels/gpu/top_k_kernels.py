@@ -63,13 +63,13 @@ def ranked(s, p, j, BIAS, HAS_BIAS: tl.constexpr, CAUSAL: tl.constexpr, BOUNDED:
 
 @jit
 def _block_max(
-    X, Y, P, J, MASK, BIAS, OUT, first, N, rows, M, mask_b, mask_h, mask_n, blocks,
+    X, Y, P, J, MASK, BIAS, OUT, first, N, rows, M, room, mask_b, mask_h, mask_n, blocks,
     H: tl.constexpr, XH: tl.constexpr, YH: tl.constexpr, D: tl.constexpr, BD: tl.constexpr,
     W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, HAS_MASK: tl.constexpr,
     HAS_BIAS: tl.constexpr, BOUNDED: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
     GLOBALS: tl.constexpr, CROSS: tl.constexpr, BEYOND: tl.constexpr,
 ):  # fmt: skip
-    """X (B, XH, N, D), Y (B, YH, M, D); OUT (B, H, rows, blocks) of the queries from `first` on."""
+    """X (B, XH, N, D), Y (B, YH, room, D); OUT (B, H, rows, blocks) of queries from `first` on."""
     bh = tl.program_id(2).to(tl.int64)
     b, h = bh // H, bh % H
     r = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -86,11 +86,11 @@ def _block_max(
         later = tl.load(J + tl.program_id(1) * BN) > tl.max(p, 0)
     if not later:
         x = tl.load(
-            X + (b * XH + h % XH) * N * D + (m * D)[:, None] + d[None, :],
+            X + (b * XH + h // (H // XH)) * N * D + (m * D)[:, None] + d[None, :],
             mask=(r < rows)[:, None] & (d < D)[None, :], other=0.0,
         )  # fmt: skip
         y = tl.load(
-            Y + (b * YH + h % YH) * M * D + (n * D)[None, :] + d[:, None],
+            Y + (b * YH + h // (H // YH)) * room * D + (n * D)[None, :] + d[:, None],
             mask=(n < M)[None, :] & (d < D)[:, None], other=0.0,
         )  # fmt: skip
         s = tl.dot(x, y, input_precision="tf32x3")
@@ -107,7 +107,7 @@ def _block_max(
 
 @jit
 def _pick(
-    X, Y, P, J, MASK, BIAS, BLOCK, OUT, first, N, rows, M, mask_b, mask_h, mask_n,
+    X, Y, P, J, MASK, BIAS, BLOCK, OUT, first, N, rows, M, room, mask_b, mask_h, mask_n,
     H: tl.constexpr, XH: tl.constexpr, YH: tl.constexpr, D: tl.constexpr, W: tl.constexpr,
     K: tl.constexpr, BM: tl.constexpr, HAS_MASK: tl.constexpr, HAS_BIAS: tl.constexpr,
     BOUNDED: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, GLOBALS: tl.constexpr,
@@ -130,7 +130,7 @@ def _pick(
         at = MASK + b * mask_b + h * mask_h + (m * mask_n)[:, None] + key
         seen = seen & (tl.load(at, mask=seen, other=0) != 0)
     s = tl.zeros([BM, K * W], tl.float32)
-    x, y = X + ((b * XH + h % XH) * N + m) * D, Y + (b * YH + h % YH) * M * D
+    x, y = X + ((b * XH + h // (H // XH)) * N + m) * D, Y + (b * YH + h // (H // YH)) * room * D
     for d in range(D):
         one = tl.load(x + d, mask=here, other=0.0)
         s += one[:, None] * tl.load(y + key * D + d, mask=seen, other=0.0)

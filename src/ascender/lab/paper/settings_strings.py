@@ -140,7 +140,10 @@ SETTINGS = Strings({
     "ko.accumulate": ("", "스텝당 미니배치 수(기울기 누적)"),
     "ko.checkpointing": ("", "활성값 재계산: 메모리를 덜 쓰고 시간을 더 쓴다"),
     "ko.precision": ("", "혼합 정밀도: no, bf16, fp16"),
-    "ko.schedule": ("", "λ의 일정: default(분리는 스텝의 15% 뒤), constant, adaptive(검증 손실이 줄 때만 λ가 오름)"),
+    "ko.schedule": (
+        "",
+        "λ의 일정: default(분리는 스텝의 15% 뒤), constant, adaptive(검증 손실이 줄 때만 λ가 오름)",
+    ),
     "ko.visible_share": ("", "무리 범위가 시작되기 전, 보이는 키 전체를 쓰는 스텝의 비율"),
     "ko.losses": ("", "보조 손실의 가중치, 예: {\"coh\": 0.1}"),
     "ko.every": ("", "검증 사이의 스텝"),

@@ -1,17 +1,17 @@
 """Claims, and what the trials say of each: supported, not supported, not testable at this scale.
 
 A claim (lab.bundle.Claim) names its suite and one of TESTS, both fixed before the runs. A test
-uses only what the suite's tables show.
+uses only what the suite's tables show. `ruled`: the variant that the claim is about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from statistics import median
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ascender.common.validate import lookup
 from ascender.lab.bundle import Claim
@@ -21,13 +21,15 @@ from ascender.lab.reports.model_insight import grouping, insight_table, measured
 from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_results import SuiteResults
 from ascender.lab.reports.tables import FLOPS, table
-from ascender.lab.stats import holm, paired
+from ascender.lab.stats import Paired, holm, paired
 from ascender.lab.verdict import verdict
 from ascender.report.strings import Pair, joined, listed, same
 from ascender.report.table import Cell, Table
 from ascender.train import variant
 
+K = TypeVar("K", bound=Hashable)
 RULED = "ascender"
+FINDERS = ("z", "neighbours", "flock")  # of groups, beside the states of vanilla
 NONE = same("–")
 
 
@@ -50,9 +52,9 @@ def _say(key: str, /, **fields: object) -> Pair:
     return STRINGS.pair(f"finding.{key}", **fields)
 
 
-def wins(results: SuiteResults) -> Finding:
+def wins(results: SuiteResults, ruled: str = RULED) -> Finding:
     """More tasks won than not, and none lost."""
-    by = {word: _tasks(results, RULED, word) for word in ("win", "tie", "loss")}
+    by = {word: _tasks(results, ruled, word) for word in ("win", "tie", "loss")}
     counts = {word: len(tasks) for word, tasks in by.items()}
     n = sum(counts.values())
     named = joined(*(
@@ -63,12 +65,12 @@ def wins(results: SuiteResults) -> Finding:
     return _finding(holds, _say("wins", n=n, named=named, **counts), n=n, won=by["win"], **counts)
 
 
-def gain(results: SuiteResults, at_least: float) -> Finding:
+def gain(results: SuiteResults, at_least: float, ruled: str = RULED) -> Finding:
     """Some task won by at least so much, in the points of its score."""
     gains = [
         (c.by_seed.mean, task, c.verdict, c.by_seed)
         for (task, v), c in results.judged.items()
-        if v == RULED and results.of_task(task)[0].higher
+        if v == ruled and results.of_task(task)[0].higher
     ]
     if not gains:
         return _finding(None, _say("no_scores"))
@@ -78,16 +80,66 @@ def gain(results: SuiteResults, at_least: float) -> Finding:
     return _finding(bool(won) and most >= at_least, text, task=task, by_seed=by_seed)
 
 
-def faster(results: SuiteResults) -> Finding:
+def gain_over_all(
+    results: SuiteResults, ours: str, controls: Sequence[str], at_least: float
+) -> Finding:
+    """On some task a variant is better than every control by at least so much, and wins against
+    each (paired by seed, Holm over the controls and tasks)."""
+    every = {task: _paired_with(results, task, ours, controls) for task in results.tasks}
+    pairs = {task: of for task, of in every.items() if len(of) == len(controls)}
+    if not pairs:
+        return _finding(None, _say("no_controls", ours=ours, controls=", ".join(controls)))
+    flat = {(task, name): pair for task, of in pairs.items() for name, pair in of.items()}
+    words = _words(results, flat)
+    better = {key: pair.mean if higher else -pair.mean for key, (pair, higher) in flat.items()}
+    held = [
+        all(words[task, name] == "win" and better[task, name] >= at_least for name in controls)
+        for task in pairs
+    ]
+    parts = [
+        joined(same(f"{task}: "), listed([
+            _with_verdict(name, pair.mean, words[task, name]) for name, (pair, _) in of.items()
+        ]))
+        for task, of in pairs.items()
+    ]  # fmt: skip
+    text = _say("over_all", ours=ours, tasks=joined(*parts, joint="; "))
+    return _finding(any(held), text, ours=ours, over={key: pair for key, (pair, _) in flat.items()})
+
+
+def _paired_with(
+    results: SuiteResults, task: str, ours: str, controls: Iterable[str]
+) -> dict[str, tuple[Paired, bool]]:
+    """A variant minus each control by seed, of those with seeds in common; and whether more is
+    better."""
+    of = {c.variant: c for c in results.of_task(task)}
+    pairs = {}
+    for control in controls:
+        pair = matched(of[ours], of.get(control)) if ours in of else None
+        if pair and len(pair[0].seeds) > 1:
+            a, b = pair
+            pairs[control] = paired(a.values, b.values, a.range_), a.higher
+    return pairs
+
+
+def _words(results: SuiteResults, pairs: Mapping[K, tuple[Paired, bool]]) -> dict[K, str]:
+    """win, tie or loss of each, with Holm over all of them."""
+    adjusted = holm([pair.t_p for pair, _ in pairs.values()])
+    return {
+        key: verdict(pair.interval, p, replace(results.sheet.rule, higher=higher))
+        for (key, (pair, higher)), p in zip(pairs.items(), adjusted, strict=True)
+    }
+
+
+def faster(results: SuiteResults, ruled: str = RULED) -> Finding:
     """Every goal is reached in fewer steps, on every seed."""
     parts: list[str] = []
     sure: list[bool] = []
     goals: list[dict[str, Any]] = []
     for task in results.tasks:
         goal, of = results.goal(task), {c.variant: c for c in results.of_task(task)}
-        if goal is None or not {RULED, results.sheet.baseline} <= set(of):
+        if goal is None or not {ruled, results.sheet.baseline} <= set(of):
             continue
-        pair = matched(of[RULED], of[results.sheet.baseline])
+        pair = matched(of[ruled], of[results.sheet.baseline])
         costs = [c.costs(goal, "step") for c in pair] if pair else [[], []]
         pairs = list(zip(*costs, strict=True))
         fewer = [b is None or (a is not None and a < b) for a, b in pairs if (a, b) != (None, None)]
@@ -97,7 +149,7 @@ def faster(results: SuiteResults) -> Finding:
                       "steps": medians})  # fmt: skip
         shown = " / ".join(steps(x) for x in medians)
         parts.append(f"{task} {sum(fewer)} / {len(pairs)} ({shown})")
-    names = {"ruled": RULED, "baseline": results.sheet.baseline}
+    names = {"ruled": ruled, "baseline": results.sheet.baseline}
     why = _say("faster", **names, tasks="; ".join(parts))
     return _finding(all(sure) if sure else None, why, goals=goals)
 
@@ -107,22 +159,16 @@ def steps(middle: float) -> str:
     return "–" if middle == inf else f"{middle:,.0f}"
 
 
-def beats(results: SuiteResults, control: str) -> Finding:
+def beats(results: SuiteResults, control: str, ruled: str = RULED) -> Finding:
     """Where ASCender wins, it wins against a control too (paired by seed, Holm over the tasks)."""
-    pairs = {}
-    for task in _tasks(results, RULED, "win"):
-        of = {c.variant: c for c in results.of_task(task)}
-        pair = matched(of[RULED], of.get(control))
-        if pair and len(pair[0].seeds) > 1:
-            a, b = pair
-            pairs[task] = paired(a.values, b.values, a.range_), a.higher
+    pairs = {
+        task: pair
+        for task in _tasks(results, ruled, "win")
+        for pair in _paired_with(results, task, ruled, [control]).values()
+    }
     if not pairs:
         return _finding(None, _say("no_win", control=control))
-    adjusted = holm([pair.t_p for pair, _ in pairs.values()])
-    words = {
-        task: verdict(pair.interval, p, replace(results.sheet.rule, higher=higher))
-        for (task, (pair, higher)), p in zip(pairs.items(), adjusted, strict=True)
-    }
+    words = _words(results, pairs)
     tasks = listed([_with_verdict(t, pairs[t][0].mean, word) for t, word in words.items()])
     text = _say("beats", control=control, baseline=results.sheet.baseline, tasks=tasks)
     holds = all(word == "win" for word in words.values())
@@ -177,20 +223,21 @@ def worst_flops(results: SuiteResults, name: str) -> float:
     return max(c.mean(FLOPS) / base.mean(FLOPS) for c, base in pairs if base)
 
 
-def groups(results: SuiteResults) -> Finding:
-    """On some task z or the neighbourhoods of a layer find the true groups better than the states
-    that the same layer of the baseline reads, and attention nowhere worse than the baseline's."""
+def groups(results: SuiteResults, ruled: str = RULED) -> Finding:
+    """On some task z, the neighbourhoods or the flocks of a layer find the true groups better than
+    the states that the same layer of the baseline reads, and attention nowhere worse than the
+    baseline's."""
     rows = grouping(measured(results), results.sheet.baseline, results.sheet.rule).records()
     if not rows or "verdict" not in rows[0]:
         return _finding(None, _say("not_measured"))
     own = [
         tuple(row[c].value for c in ("task", "of", "layer", "verdict"))
         for row in rows
-        if row["variant"].text == RULED
+        if row["variant"].text == ruled
     ]
-    better = [(t, of, n) for t, of, n, word in own if of in ("z", "neighbours") and word == "win"]
+    better = [(t, of, n) for t, of, n, word in own if of in FINDERS and word == "win"]
     worse = {t for t, of, _, word in own if of == "attention" and word == "loss"}
-    words = [r[3] for r in own if r[1] in ("z", "neighbours")]
+    words = [r[3] for r in own if r[1] in FINDERS]
     counts = {word: words.count(word) for word in ("win", "tie", "loss")}
     where = ", ".join(f"{t} {of} {n}" for t, of, n in better) or "–"
     text = _say("groups", where=where, worse=", ".join(worse) or "–", **counts)
@@ -198,11 +245,11 @@ def groups(results: SuiteResults) -> Finding:
     return _finding(holds, text, better=better, n=len(words), **counts)
 
 
-def roles(results: SuiteResults, alpha: float = 0.05) -> Finding:
+def roles(results: SuiteResults, alpha: float = 0.05, ruled: str = RULED) -> Finding:
     """Seeds agree on how heads differ, within the layers: some layer of most tasks, Holm over all
     layers. Row “all” only says that layers differ from each other."""
     agreement = insight_table("agreement", measured(results), results.sheet.baseline)
-    ps = adjusted_agreement([r for r in agreement.records() if r["variant"].text == RULED])
+    ps = adjusted_agreement([r for r in agreement.records() if r["variant"].text == ruled])
     if not ps:
         return _finding(None, _say("too_few"))
     agreed = {task for (task, _, _), p in ps.items() if p < alpha}
@@ -265,8 +312,8 @@ def _tasks(results: SuiteResults, name: str, word: str) -> list[str]:
 
 
 TESTS: dict[str, Callable[..., Finding]] = {
-    "wins": wins, "gain": gain, "faster": faster, "beats": beats, "cheaper": cheaper,
-    "groups": groups, "roles": roles, "beside": beside, "each": each,
+    "wins": wins, "gain": gain, "gain_over_all": gain_over_all, "faster": faster, "beats": beats,
+    "cheaper": cheaper, "groups": groups, "roles": roles, "beside": beside, "each": each,
 }  # fmt: skip
 
 

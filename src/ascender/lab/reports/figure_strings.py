@@ -155,6 +155,7 @@ FIGURE_STRINGS: dict[str, Pair] = {
     "axis.source": ("what is clustered, layer", "군집 대상, 층"),
     "axis.of_z": ("z", "z"),
     "axis.of_neighbours": ("neighbours", "이웃"),
+    "axis.of_flock": ("flock", "무리 F(i)"),
     "axis.of_attention": ("attention", "어텐션"),
     "axis.of_states": ("states", "상태"),
     "left_out.no_lengths": (

@@ -53,7 +53,7 @@ def save(
          *(Paragraph(pair, "said") for pair in advice(models, names[models[0].variant][0]))),
         (
             Section(STRINGS["page.figures"], tuple(drawn), "figures"),
-            Section(STRINGS["page.tables"], tuple(tables), "tables"),
+            Section(STRINGS["page.tables"], tuple(tables), "tables", folded=True),
         ),
         above=joined(same("ASCender · "), STRINGS["page.insight"]),
     )  # fmt: skip

@@ -27,7 +27,13 @@ from ascender.lab.verdict import DecisionRule, verdict
 from ascender.report.table import Cell, Table
 
 Row = dict[str, Cell]
-BESIDE = {"z": "states", "neighbours": "states", "attention": "attention", "states": "states"}
+BESIDE = {
+    "z": "states",
+    "neighbours": "states",
+    "flock": "states",
+    "attention": "attention",
+    "states": "states",
+}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from ascender.lab.reports.cells import number
-from ascender.lab.reports.claims import adjusted_agreement, not_inferior, worst_flops
+from ascender.lab.reports.claims import FINDERS, adjusted_agreement, not_inferior, worst_flops
 from ascender.lab.reports.strings import STRINGS
 from ascender.lab.reports.suite_results import SuiteResults
 from ascender.report.strings import Pair, joined
@@ -100,7 +100,7 @@ def _insight(results: SuiteResults, tables: Tables) -> Pair:
     agree on heads."""
     words = [
         row["verdict"].value for row in _rows(tables, "grouping")
-        if "verdict" in row and row["of"].value in ("z", "neighbours")
+        if "verdict" in row and row["of"].value in FINDERS
     ]  # fmt: skip
     ps = adjusted_agreement(_rows(tables, "agreement"))
     counts = {word: words.count(word) for word in ("win", "tie", "loss")}

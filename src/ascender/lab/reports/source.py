@@ -27,7 +27,7 @@ from ascender.lab.verdict import DecisionRule
 from ascender.report.strings import Pair
 from ascender.train.folder import MODEL
 
-JUDGED = ("baseline", "rule", "goals", "against")  # what verdicts depend on
+JUDGED = ("baseline", "rule", "goals", "against", "budgets")  # what verdicts depend on
 OF_SHEET: dict[str, Kind] = {
     "name": str, "claim": str, "baseline": str, "rule": dict, "trials": list,
 }  # fmt: skip
@@ -50,6 +50,7 @@ class Sheet:
     rule: DecisionRule = field(default_factory=DecisionRule)
     goals: Mapping[str, float] = field(default_factory=dict)
     against: Mapping[str, str] = field(default_factory=dict)
+    budgets: Mapping[str, int] = field(default_factory=dict)
     trials: tuple[str, ...] = ()
     tuning: bool = False
     fixed: str = ""

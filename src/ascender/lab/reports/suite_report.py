@@ -191,9 +191,12 @@ def suite_page(
          *(figure for figure in figures if figure.name == main)),
         (
             Section(title, tuple(overview)),
-            Section(say["tables"], tuple(tables), "tables"),
+            Section(say["tables"], tuple(tables), "tables", folded=True),
             Section(say["figures"], tuple(shown), "figures"),
-            Section(say["files"], (blocks.Links(tuple((f, (f, f)) for f in files)),), "files"),
+            Section(
+                say["files"], (blocks.Links(tuple((f, (f, f)) for f in files)),), "files",
+                folded=True,
+            ),
         ),
         above=(f"ASCender · {sheet.name}",) * 2,
         trials=[trial(r) for r in results.records], trial_words=say,

@@ -85,6 +85,11 @@ class SuiteResults:
         goals = self.sheet.goals
         return goals.get(task, goals.get(self.base_task.get(task, task)))
 
+    def budget(self, task: str) -> int | None:
+        """A step whose validation score is reported too."""
+        budgets = self.sheet.budgets
+        return budgets.get(task, budgets.get(self.base_task.get(task, task)))
+
     def verdict(self, condition: Condition) -> str:
         """win, tie, loss, baseline; unjudged where no test could be done."""
         if baseline_of(self.sheet, condition.variant) is None:

@@ -11,6 +11,7 @@ TABLE_STRINGS: dict[str, Pair] = {
     "title.accuracy": ("Quality by task and variant", "과제와 변형별 성능"),
     "title.examples": ("Differences resampled over test examples", "테스트 예제를 재표집한 차이"),
     "title.learning": ("Learning speed", "학습 속도"),
+    "title.budget": ("At a fixed budget, and at the end", "고정된 예산에서, 그리고 끝에서"),
     "title.efficiency": ("Costs", "비용"),
     "title.inferiority": ("Non-inferiority to the baseline", "기준 변형에 대한 비열등성"),
     "title.costs": ("Cost of one layer by length, measured", "길이별 층 하나의 비용(측정값)"),
@@ -68,9 +69,20 @@ TABLE_STRINGS: dict[str, Pair] = {
     "note.learning": (
         "Cost until the first validation that reaches the goal: Kaplan–Meier median over seeds "
         "(seeds that reached it / all seeds). “>”: fewer than half of the seeds reached it by "
-        "then. Area: mean validation score during training.",
+        "then. FLOPs: attention only, in forward passes over the examples of training. Area: mean "
+        "validation score during training.",
         "목표에 처음 도달한 검증까지의 비용: 시드에 대한 카플란–마이어 중앙값(도달한 시드 수 / "
-        "전체 시드 수). “>”: 그때까지 절반 미만의 시드만 도달했다. 면적: 학습 중 검증 점수의 평균.",
+        "전체 시드 수). “>”: 그때까지 절반 미만의 시드만 도달했다. FLOPs: 학습 예제의 순전파에서 "
+        "어텐션 연산만. 면적: 학습 중 검증 점수의 평균.",
+    ),
+    "note.budget": (
+        "Validation scores of the same runs after the budget, which the suite fixed before them, "
+        "and after their last step; means over seeds, differences paired by seed and not adjusted. "
+        "At the budget the learning rate has not decayed to 0: a run planned for that many steps "
+        "may do better.",
+        "같은 실행들의 검증 점수로, 스위트가 미리 정한 예산만큼의 스텝 뒤와 마지막 스텝 뒤의 "
+        "값이다. 시드 평균이며, 차이는 시드로 짝지었고 보정하지 않았다. 예산에서는 학습률이 아직 "
+        "0까지 줄지 않았으므로, 그만큼의 스텝으로 계획한 실행은 더 나을 수 있다.",
     ),
     "note.efficiency": (
         "Means over seeds; in brackets the ratio to the baseline. FLOPs: attention only, one "
@@ -181,6 +193,12 @@ TABLE_STRINGS: dict[str, Pair] = {
     "column.steps": ("steps to goal", "목표까지 스텝"),
     "column.tokens": ("tokens to goal", "목표까지 토큰"),
     "column.seconds": ("seconds to goal", "목표까지 초"),
+    "column.flops_to_goal": ("attention FLOPs to goal", "목표까지 어텐션 FLOPs"),
+    "column.budget": ("budget, steps", "예산(스텝)"),
+    "column.at_budget": ("at the budget", "예산에서"),
+    "column.at_budget_difference": ("− {baseline} [95%]", "− {baseline} [95%]"),
+    "column.at_end": ("at the end", "끝에서"),
+    "column.at_end_difference": ("− {baseline} at the end [95%]", "끝에서 − {baseline} [95%]"),
     "column.area": ("area under curve", "곡선 아래 면적"),
     "column.area_difference": ("area − {baseline} [95%]", "면적 − {baseline} [95%]"),
     "column.flops": ("attention FLOPs per example", "예제당 어텐션 FLOPs"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ascender.lab.judge import RANGES, Condition, matched
+from ascender.lab.judge import RANGES, Condition, curve, matched
 from ascender.lab.reports import cells
 from ascender.lab.reports.cells import NONE, lab_table, mean_cell, number_cell, verdict_cell
 from ascender.lab.reports.strings import STRINGS
@@ -18,7 +18,7 @@ from ascender.lab.stats import Summary, paired
 from ascender.lab.verdict import inferior, not_inferior
 from ascender.report.table import Cell, Table
 
-UNITS = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}
+UNITS = {"steps": "step", "tokens": "tokens", "flops_to_goal": "flops", "seconds": "seconds"}
 FLOPS = "attention_flops_an_example"
 COSTS = {
     "flops": FLOPS, "parameters": "parameters", "memory": "peak_memory_mb",
@@ -116,6 +116,44 @@ def _learning(results: SuiteResults, condition: Condition) -> Rows:
     }
 
 
+def _budget(results: SuiteResults, condition: Condition) -> Rows:
+    """Validation scores after the suite's budget of steps and at the end, of the same runs."""
+    budget = results.budget(condition.task)
+    if budget is None or condition.at_step(budget) is None:
+        return
+    ends = [r["curve"][-1]["step"] for r in condition.records]
+    row: Row = {"budget": number_cell(budget, condition.keys, lambda n: f"{n:,}")}
+    for name, steps in (("at_budget", [budget] * len(ends)), ("at_end", ends)):
+        scores = Summary.of(_at(condition, steps), condition.range_)
+        row[name] = mean_cell(scores, condition.keys)
+        row[f"{name}_difference"] = _difference_at(results, condition, steps)
+    yield {**_named(condition), "chance": _chance(condition), **row}
+
+
+def _at(condition: Condition, steps: list[int]) -> list[float]:
+    """The validation score of every seed at its step."""
+    return [
+        next(float(p["value"]) for p in r["curve"] if p["step"] == step)
+        for r, step in zip(condition.records, steps, strict=True)
+    ]
+
+
+def _difference_at(results: SuiteResults, condition: Condition, steps: list[int]) -> Cell:
+    """To the baseline's at the same step."""
+    base = results.base_of(condition)
+    pair = matched(condition, base)
+    if pair is None or base is condition:
+        return NONE
+    of = dict(zip(condition.seeds, steps, strict=True))
+    own, theirs = pair
+    at = [of[seed] for seed in own.seeds]
+    if any(all(p["step"] != step for p in r["curve"])
+           for r, step in zip(theirs.records, at, strict=True)):  # fmt: skip
+        return NONE
+    s = paired(_at(own, at), _at(theirs, at), condition.range_)
+    return cells.difference_cell(s.mean, s.interval, (*own.keys, *theirs.keys))
+
+
 def _efficiency(results: SuiteResults, condition: Condition) -> Rows:
     """Costs beside the quality they buy, and their ratio to the baseline's."""
     base = results.base_of(condition)
@@ -174,6 +212,7 @@ def _inferiority(results: SuiteResults, condition: Condition) -> Rows:
 
 TABLES: dict[str, Callable[[SuiteResults, Condition], Rows]] = {
     "summary": _summary, "accuracy": _accuracy, "examples": _examples, "learning": _learning,
+    "budget": _budget,
     "efficiency": _efficiency, "further": _further, "inferiority": _inferiority,
     "tuning": _tuning,
 }  # fmt: skip
@@ -240,7 +279,7 @@ def _cost(condition: Condition, goal: float, unit: str) -> Cell:
     """The median and how many got there; `> end` where fewer than half did."""
     costs, median = condition.costs(goal, unit), condition.median_cost(goal, unit)
     got, n = sum(c is not None for c in costs), len(costs)
-    end = max(float(r["steps" if unit == "step" else unit]) for r in condition.records)
+    end = max(curve(r, unit)[-1][0] for r in condition.records)
     text = f"> {cells.short(end)}" if median is None else cells.short(median)
     data = {"median": median, "reached": got, "of": n}
     return Cell(f"{text} ({got}/{n})", condition.keys, data)

@@ -169,6 +169,14 @@ TEXT_STRINGS: dict[str, Pair] = {
         "우세로 판정된 가장 큰 차이: {task} {x}",
     ),
     "finding.no_gain": ("no win; largest: {task} {x}", "우세 없음. 가장 큰 차이: {task} {x}"),
+    "finding.no_controls": (
+        "no task has {ours} and all controls ({controls})",
+        "{ours}와(과) 모든 대조군({controls})을 돌린 과제가 없다",
+    ),
+    "finding.over_all": (
+        "{ours} − each control: {tasks}",
+        "{ours} − 각 대조군: {tasks}",
+    ),
     "finding.faster": (
         "seeds with fewer steps to the goal, and the medians of {ruled} / {baseline}: {tasks}",
         "목표까지의 스텝이 더 적은 시드 수와 {ruled} / {baseline}의 중앙값: {tasks}",

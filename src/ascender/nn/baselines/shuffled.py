@@ -26,7 +26,8 @@ WIDTH = 16  # of the random directions
 class Shuffled(AscenderAttention):
     """ASCender with N_k(i) drawn at random from P(i): as many members as it would have, anew at
     every training step, and by `seed` and position alone when evaluating, so that rows decoded
-    one at a time equal the full pass."""
+    one at a time equal the full pass. In flock scope it is the far keys L_m(i) that are drawn, and
+    N_k(i) is chosen among them, window and globals as ever."""
 
     name = "shuffled"
 
@@ -38,6 +39,8 @@ class Shuffled(AscenderAttention):
     def flock(self, call: Call) -> Flock:
         flock = super().flock(call)
         seed = int(torch.randint(1 << 31, ())) if self.training else self.seed
+        if flock.scope is not None:
+            return flock if flock.far_keys is not None else random_far_keys(flock, seed)
         given = flock.members if isinstance(flock.neighbours, Tensor) else None
         blind = replace(
             flock,
@@ -52,13 +55,28 @@ class Shuffled(AscenderAttention):
         return flock.keeping_cached(neighbours=near)
 
 
+def random_far_keys(flock: Flock, seed: int) -> Flock:
+    """The same flocks with L_m(i) at random: as many lists, and as many members."""
+    given = flock.far if isinstance(flock.neighbours, Tensor) else None
+    lists = flock.h_q.shape[1]
+    blind = replace(
+        flock,
+        h_q=directions(flock.vis.p, lists, 2 * seed, flock.q),
+        h_k=directions(flock.vis.j, lists, 2 * seed + 1, flock.q),
+        neighbours="semantic", affinity="tied", affinity_bias=None, affinity_term=False,
+        rules=flock.rules if given is None else replace(flock.rules, far=given.shape[-1]),
+    )  # fmt: skip
+    far = blind.far if given is None else _cut(blind.far, (given >= 0).sum(-1, keepdim=True))
+    return flock.keeping_cached(neighbours="semantic", far_keys=far)
+
+
 def _cut(near: Int[Tensor, "B #H N K"], sizes: Int[Tensor, "B #H N 1"]) -> Tensor:
     rank = (near >= 0).cumsum(-1)
     return near.masked_fill(rank > sizes, -1)
 
 
 def directions(
-    p: Int[Tensor, "N"], heads: int, seed: int, like: Float[Tensor, "B H n d"]
+    p: Int[Tensor, "N"], heads: int, seed: int, like: Float[Tensor, "B _ n _"]
 ) -> Float[Tensor, "B H N w"]:
     """A random direction for each position and head, from a hash of (seed, head, position): the
     same for any other tokens."""

@@ -32,14 +32,6 @@ function extent(model, h) {
   return { box, crowd };
 }
 
-function arrow(pen, x, y, dx, dy, o) {
-  const long = Math.hypot(dx, dy);
-  if (long < 2) return;
-  const ex = x + dx, ey = y + dy, ux = dx / long, uy = dy / long;
-  pen.line([[x, y], [ex, ey]], o);
-  pen.line([[ex - 4 * ux + 2.5 * uy, ey - 4 * uy - 2.5 * ux], [ex, ey], [ex - 4 * ux - 2.5 * uy, ey - 4 * uy + 2.5 * ux]], o);
-}
-
 const FlockView = {
   id: "flock",
   controls(box) {

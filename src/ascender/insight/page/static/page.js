@@ -1,29 +1,10 @@
 // The page: choosers, panes, the numbers of a cell, keys, files.
 const VIEWS = [MatrixView, RowView, FlockView, WhatIfView];
-const $ = (id) => document.getElementById(id);
 const S = {
   view: 0, layer: 0, head: 0, row: 0, col: null, pinned: false, terms: new Set(), grid: "weights", scale: "head", curve: "root", rows: "as", order: "as", scope: "flock",
   top: "16", links: "one", flock: new Set(["arrows", "centres", "halo", "names"]), mute: "align", where: "everywhere", t: 0, playing: false, hover: null,
 };
 const panes = [];
-
-function make(tag, props = {}, ...children) {
-  const node = Object.assign(document.createElement(tag), props);
-  node.append(...children);
-  return node;
-}
-
-function button(box, text, on) {
-  const b = make("button", { type: "button", textContent: text, onclick: on });
-  box.append(b);
-  return b;
-}
-
-function field(box, word, tag) {
-  const input = make(tag), lab = make("label", {}, make("span", { textContent: W[word] ?? word }), input);
-  box.append(lab);
-  return input;
-}
 
 function choose(box, word, options, key, then = () => {}) {
   const select = field(box, word, "select");
@@ -99,8 +80,6 @@ function pane(model) {
   canvas.addEventListener("click", (e) => clicked(find(e)));
   return p;
 }
-
-const clamp = (x, n) => ((x % n) + n) % n;
 
 function go(change) {
   const L = Math.max(...D.models.map((m) => m.layers.length)), tokens = Math.min(...D.models.map((m) => m.N));
@@ -286,7 +265,7 @@ function turn(by) { show(clamp(S.view + by, VIEWS.length)); $(`tab-${VIEWS[S.vie
 
 function save(kind) {
   const view = VIEWS[S.view], name = `${D.models.map((m) => m.name).join("-vs-").replace(/[^\w.-]+/g, "_")}-${view.id}-l${S.layer}-h${S.head}.${kind}`;
-  if (kind === "csv") return give(name, new Blob(["\ufeff" + view.csv().map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n"], { type: "text/csv" }));
+  if (kind === "csv") return give(name, csvOf(view.csv()));
   const rooms = panes.map((p) => Math.max(280, Math.floor(p.stage.clientWidth))), gap = 24;
   const tall = Math.max(...panes.map((p, x) => within(p.model, () => view.draw(new NoPen(), p.model, rooms[x]).height))) + 52;
   const wide = rooms.reduce((a, b) => a + b + gap, gap);
@@ -309,14 +288,5 @@ function save(kind) {
   canvas.toBlob((b) => give(name, b));
 }
 
-const quoted = (x) => (typeof x === "number" ? String(x) : `"${String(x).replaceAll('"', '""')}"`);
-
-function give(name, data) {
-  const link = make("a", { href: URL.createObjectURL(data), download: name });
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
 
 Promise.all(D.blobs.filter((b) => b.z).map(inflate)).then(setUp, (error) => { $("cell").textContent = say("too_old", { error: String(error) }); });

@@ -136,6 +136,14 @@ function fit(s, room, size = 12) {
   return letters.join("") + "…";
 }
 
+function arrow(pen, x, y, dx, dy, o) {
+  const long = Math.hypot(dx, dy);
+  if (long < 2) return;
+  const ex = x + dx, ey = y + dy, ux = dx / long, uy = dy / long;
+  pen.line([[x, y], [ex, ey]], o);
+  pen.line([[ex - 4 * ux + 2.5 * uy, ey - 4 * uy - 2.5 * ux], [ex, ey], [ex - 4 * ux - 2.5 * uy, ey - 4 * uy + 2.5 * ux]], o);
+}
+
 // A heading in as many lines as it takes; returns where it ends.
 function title(pen, text, y, room, size = 12, o = { weight: 600 }) {
   for (const line of wrapped(text, room, size)) { pen.text(line, 0, y, { size, ...o }); y += size + 4; }

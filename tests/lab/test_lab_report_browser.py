@@ -1,0 +1,29 @@
+"""The report page in a real Chromium: nothing is wider than the window."""
+
+from ascender.lab.reports import SuiteResults, read
+from ascender.lab.reports.suite_report import all_tables, suite_page
+from support import lab_cases as cases
+from support.browser import BROWSER_TESTS, CHROMIUM, sync_api
+
+pytestmark = BROWSER_TESTS
+OPEN = "() => document.querySelectorAll('details.fold').forEach((fold) => { fold.open = true })"
+WIDER = """() => [...document.querySelectorAll(".wide")]
+    .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.firstChild.className)"""
+
+
+def test_no_table_scrolls_sideways_at_1300_pixels(tmp_path):
+    found = SuiteResults.of(read(cases.store(tmp_path, cases.records())), 50)
+    made = [table for table in all_tables(found) if table.name != "agreement"]  # takes long
+    page = tmp_path / "page.html"
+    page.write_text(suite_page(found, made, [], [], ["a.csv"], "both"), "utf-8")
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 1300, "height": 900})
+        tab.goto(page.as_uri())
+        tab.evaluate(OPEN)
+        assert tab.locator(".fold table:visible").count() == len(made) > 5
+        assert tab.evaluate(WIDER) == []
+        tab.set_viewport_size({"width": 400, "height": 900})
+        assert tab.evaluate("() => document.documentElement.scrollWidth") <= 400
+        assert tab.evaluate(WIDER)  # a phone scrolls the table, not the page
+        browser.close()
