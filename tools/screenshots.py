@@ -20,6 +20,9 @@ TRAIN = ("train", "--task", "distinct", "--steps", "200", "--every", "50")  # do
 EXAMPLE = 4  # five prototypes
 SIZE = {"width": 1180, "height": 940}
 VIEWS = {"view-matrix": "1", "view-flock": "3"}  # picture: key of the view
+PLAY = {  # picture: address of the page of `ascender play`
+    "play-flock": "#scene=birds&n=64&i=11", "play-task": "#panel=task",
+}  # fmt: skip
 CELL = {"layer": 1, "head": 0, "row": 40, "col": 14, "pinned": True}
 DRAWN = "() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 50)))"
 
@@ -49,6 +52,22 @@ def report_picture(browser: Any, page: Path, out: Path) -> Path:
     return out / "report.png"
 
 
+def play_pictures(browser: Any, page: Path, out: Path) -> list[Path]:
+    """The page of `ascender play`: a flock that has moved, and sixty episodes."""
+    paths = []
+    for name, address in PLAY.items():
+        tab = browser.new_page(viewport=SIZE, color_scheme="light")
+        tab.goto(page.as_uri() + address)
+        tab.wait_for_selector("html[data-ready=all]", state="attached")
+        tab.evaluate("() => { for (let t = 0; t < 30; t++) step(0.1); refresh(true); }")
+        tab.evaluate("() => { if (S.panel === 'task') TaskPanel.next(60); refresh(true); }")
+        tab.evaluate(DRAWN)
+        paths.append(out / f"{name}.png")
+        tab.screenshot(path=paths[-1])
+        tab.close()
+    return paths
+
+
 def ascender(*words: object) -> None:
     subprocess.run([sys.executable, "-m", "ascender.cli", *map(str, words)], check=True)
 
@@ -67,6 +86,7 @@ def main() -> None:
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         taken = view_pictures(browser, view, IMAGES)
         taken.append(report_picture(browser, report / "index.html", IMAGES))
+        taken += play_pictures(browser, ROOT / "docs" / "flock.html", IMAGES)
         browser.close()
     for path in taken:
         print(f"wrote {path.relative_to(ROOT)}")

@@ -124,3 +124,8 @@ def test_the_command_writes_the_page(tmp_path, capsys):
     app(["play", "--out", str(out), "--lang", "ko", "--json"], standalone_mode=False)
     said = json.loads(capsys.readouterr().out)
     assert said == {"page": str(out), "bytes": out.stat().st_size}
+
+
+def test_a_normaliser_that_the_page_does_not_have_is_refused():
+    with pytest.raises(ValueError, match=r"another normaliser than the softmax.*expected softmax"):
+        play(model(normalizer="sparsemax"), tokenizer(), TEXT)

@@ -414,7 +414,10 @@ def test_a_phone_has_room_for_it(browser, file, lang):
 
 
 def own_model(kind):
-    """Ours, in visible and in flock scope, or GPT-2 with the rules added and trained a little."""
+    """Ours, in visible and in flock scope, with other parts of a score, or GPT-2 with rules."""
+    if kind == "biased":
+        options = {"omega": 0.7, "k": 3, "d_z": 5, "d_a": 3, "qk_norm": True, "window": 6}
+        return model(position="alibi", normalizer="ssmax", attention_options=options)
     if kind != "retrofitted":
         return model() if kind == "visible" else flock_model()
     torch.manual_seed(3)
@@ -426,7 +429,7 @@ def own_model(kind):
     return made.eval()
 
 
-@pytest.mark.parametrize("kind", ["visible", "flock", "retrofitted"])
+@pytest.mark.parametrize("kind", ["visible", "flock", "biased", "retrofitted"])
 def test_a_model_of_ones_own_is_shown_as_it_is(browser, tmp_path, kind):
     made, words = own_model(kind), tokenizer()
     play(made, words, TEXT, tmp_path / "own.html")

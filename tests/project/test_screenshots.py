@@ -10,7 +10,7 @@ from support.browser import BROWSER_TESTS, CHROMIUM, sync_api
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = runpy.run_path(str(ROOT / "tools" / "screenshots.py"))
-NAMES = (*TOOL["VIEWS"], "report")
+NAMES = (*TOOL["VIEWS"], "report", *TOOL["PLAY"])
 
 
 def size(path):
@@ -52,6 +52,7 @@ def test_the_pictures_can_be_taken_again(browser, tmp_path):
     paths = TOOL["view_pictures"](browser, tmp_path / "view.html", tmp_path, cell)
     (tmp_path / "report.html").write_text("<!doctype html><h1>1 won</h1>", "utf-8")
     paths.append(TOOL["report_picture"](browser, tmp_path / "report.html", tmp_path))
+    paths += TOOL["play_pictures"](browser, ROOT / "docs" / "flock.html", tmp_path)
     assert [path.stem for path in paths] == list(NAMES)
     assert len({path.read_bytes() for path in paths}) == len(NAMES)
     assert all(size(path) == tuple(TOOL["SIZE"].values()) for path in paths)

@@ -18,6 +18,7 @@ from ascender.core.geometry import unit
 from ascender.core.neighbours import top_k
 from ascender.core.scope import FlockScope
 from ascender.core.visibility import Visibility
+from ascender.kernels.gpu import has_triton
 from ascender.measure import flops
 from ascender.measure.flops import CallOptions, Problem
 from ascender.measure.timing import FORWARD, TRAINING
@@ -26,6 +27,7 @@ from ascender.nn.cache import Cache
 LARGEST = 4e9  # bytes of N×N matrices: more is skipped
 LONGEST = 2048  # of the definition
 NOT_ON_GPUS = "the C kernels are for the CPU"
+NEEDS_TRITON = "needs a GPU with Triton"
 NATIVE_LONGEST = 16384  # of the C kernel: "auto" leaves it there or before
 AFFINITY: dict[str, Any] = {"affinity": "query-key", "affinity_term": True}  # of flock scope
 
@@ -201,14 +203,22 @@ def on_cpus(p: Problem, work: str) -> str | None:
     return None if p.device == "cpu" else NOT_ON_GPUS
 
 
+def on_gpus(p: Problem, work: str) -> str | None:
+    """Why the Triton kernels are not measured."""
+    if p.device == "cpu" or not has_triton():
+        return NEEDS_TRITON
+    return None
+
+
 def _variant(label: str, backend: str = "folded", **kinds: Any) -> Candidate:
     v = CallOptions(backend, **kinds)
     count = {
-        "folded": flops.folded, "windowed": flops.windowed, "native": flops.native,
-        "flock": flops.flock,
+        "folded": flops.folded, "fused": flops.folded, "windowed": flops.windowed,
+        "native": flops.native, "flock": flops.flock,
     }[backend]  # fmt: skip
     candidate = Candidate(label, partial(ours, v=v), partial(count, v=v))
-    return replace(candidate, refuses=no_native) if backend == "native" else candidate
+    refuses = {"native": no_native, "fused": on_gpus}.get(backend, candidate.refuses)
+    return replace(candidate, refuses=refuses)
 
 
 CANDIDATES: dict[str, Candidate] = {
@@ -225,6 +235,8 @@ CANDIDATES: dict[str, Candidate] = {
     "folded_shared": _variant("folded, shared, QK-norm", shared=True),
     "folded_reuse": _variant("… neighbours reused", shared=True, reuse=True),
     "folded_local": _variant("… and local scope", shared=True, reuse=True, local=True),
+    "fused": _variant("fused, per head, two τ", "fused"),
+    "fused_shared": _variant("fused, shared, QK-norm", "fused", shared=True),
     "native_windowed": _variant("native, w = 128, per head", "native", windowed=True),
     "windowed": _variant("windowed (w = 128), per head", backend="windowed", windowed=True),
     "windowed_shared": _variant(

@@ -97,7 +97,8 @@ def by_type(configs, named_args, **given):
     """Three products of TF32 each need small tiles: the first is for float32."""
     if len(configs) == 1:
         return configs
-    return configs[1:] if named_args["Q"].element_size() == 2 else configs[:1]
+    q = (named_args | given)["Q"]
+    return configs[1:] if q.element_size() == 2 else configs[:1]
 
 
 def tuned(kernel, tiles, key, **options):
