@@ -20,6 +20,7 @@ COMMANDS = [
     ["insight"],
     ["view"],
     ["limits"],
+    ["paper"],
     ["bench"],
     ["bench", "attention"],
     ["bench", "layer"],

@@ -7,7 +7,6 @@ import re
 import statistics
 from pathlib import Path
 
-import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
@@ -29,53 +28,10 @@ from ascender.lab.paper.summary import SENTENCES, abstract, conclusion, findings
 from ascender.lab.reports.claims import TESTS
 from support import lab_cases as cases
 from support.lab_tiny import SUITE
+from support.paper_cases import VARIANTS, finish, store
 
 DRAWS = 20
-CLAIMS = [
-    {"text": "It wins.", "text_ko": "이긴다.", "suite": "accuracy", "test": "wins"},
-    {"text": "It gains much.", "text_ko": "많이 낫다.", "suite": "accuracy", "test": "gain",
-     "given": {"at_least": 0.083}},
-    {"text": "It is cheap.", "text_ko": "싸다.", "suite": "absent", "test": "cheaper",
-     "given": {"saving": 0.21}},
-]  # fmt: skip
-VARIANTS = ("vanilla", "ascender", "ascender+k=4", "ascender+window=8", "flock+far=4", "ungated")
 POINTER = re.compile(r"`([a-z_/]+\.py):([\w.]+)`")
-
-
-def store(root, gain=0.12, claims=CLAIMS):
-    """A bundle of a suite with all kinds of variants, one trial that failed and one that is missing
-    and of a suite that tunes the rate."""
-    records = [
-        scored(cases.record(t, v, s), gain * (v != "vanilla"))
-        for s in range(3) for t in cases.TASKS for v in VARIANTS
-    ]  # fmt: skip
-    done = [*(r["key"] for r in records)]
-    (root / "accuracy").mkdir(parents=True)
-    failed = {"broken": ["Ill: step 3", "Ill: step 4"]}
-    cases.store(root / "accuracy", records, failed, name="accuracy", trials=[*done, "broken"])
-    tried = []
-    for rate, score in ((0.001, 0.3), (0.003, 0.5), (0.01, 0.4)):
-        for variant, top in (("vanilla", 0.003), ("ascender", 0.01)):
-            one = cases.record("distinct", variant, 0)
-            key = f"rate-{variant}-{rate}"
-            value = 0.9 if rate == top else score
-            run = {**one["run"], "rate": rate}
-            tried.append(
-                {**one, "key": key, "run": run, "validation": value, "stopped_early": True}
-            )
-    (root / "tuned").mkdir()
-    cases.store(root / "tuned", tried, name="tuned", tuning=True, fixed="2026-02-03T00:00:00Z")
-    sheet = {"name": "paper", "claims": [{"fixed": "2026-01-01T00:00:00Z", **c} for c in claims]}
-    (root / "claims.json").write_text(json.dumps(sheet, ensure_ascii=False))
-    return root
-
-
-def scored(record, gain):
-    """With a score so much better than a half, give or take noise by seed."""
-    run = record["run"]
-    noise = np.random.default_rng([run["seed"], *map(ord, run["variant"] + run["task"])])
-    value = 0.5 + gain + noise.normal(0, 0.002)
-    return {**record, "test": {**record["test"], "value": value, "scores": []}}
 
 
 def raw(root):
@@ -155,15 +111,6 @@ def test_a_claim_that_holds_has_its_numbers(tmp_path):
     assert numbers(text) == pytest.approx(expected, abs=5.1e-5)
     wins = sentence_of(of, "With the rules attention is better")
     assert numbers(wins) == [2, 2, 0, 0]
-
-
-def finish(root, name="accuracy"):
-    """Without the trial that failed: a suite that is finished."""
-    sheet = root / name / "suite.json"
-    said = json.loads(sheet.read_text())
-    said["trials"].remove("broken")
-    sheet.write_text(json.dumps(said, ensure_ascii=False))
-    (root / name / "trials" / "broken.error.json").unlink()
 
 
 def values(records, task, variant):

@@ -130,12 +130,14 @@ COMMANDS = (
     "view llama --text boids --out page.html", "insight llama --task pylib --examples 1 --out NEW",
     "limits llama --lengths 8 --batch 1 --out NEW", "lab list", "lab show quick --out NEW",
     "lab run quick --out NEW --budget soon", "lab report lab --out NEW",
+    "paper nowhere --out NEW",
     "bench attention --lengths 8 --repeats 1 --no-memory", "bench report bench.json",
     "bench model --lengths 5 --repeats 1 --work nothing",
 )  # fmt: skip
 USAGE = {  # wrong on purpose: what they are asked to do takes long
     "eval llama --tasks none": 1, "lab run quick --out NEW --budget soon": 1,
-    "list tasks sst2 --data-dir .": 1, "bench model --lengths 5 --repeats 1 --work nothing": 2,
+    "list tasks sst2 --data-dir .": 1, "paper nowhere --out NEW": 1,
+    "bench model --lengths 5 --repeats 1 --work nothing": 2,
 }  # fmt: skip
 TRAIN = "train --task distinct --variant vanilla --steps 1 --batch 2 --out NEW"
 ALWAYS = ("list attentions", "list positions", "list normalizers", "list compat",

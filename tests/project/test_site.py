@@ -64,26 +64,6 @@ def test_links_outside_the_docs_lead_to_pages_of_the_site(tools):
     assert "softmax" in made["code/src/ascender/core/softmax.py.md"]
 
 
-def test_a_page_that_comes_later_gets_a_tab(tools, monkeypatch, tmp_path):
-    pytest.importorskip("mkdocs")
-    from types import SimpleNamespace
-
-    hooks = tools("hooks")
-    nav = [{"Home": "index.md"}, {"Tutorial": ["tutorial.md"]}, {"Reference": [{"API": []}]}]
-    config = SimpleNamespace(nav=nav)
-    monkeypatch.setattr(hooks, "DOCS", tmp_path)
-    assert [[*tab] for tab in hooks.on_config(config).nav] == [
-        ["Home"],
-        ["Tutorial"],
-        ["Reference"],
-    ]
-    assert "reference/attention.md" in config.nav[2]["Reference"][0]["API"]
-    (tmp_path / "play.md").touch()
-    for _ in range(2):
-        assert hooks.on_config(config).nav[2] == {"Play": "play.md"}
-    assert len(config.nav) == 4
-
-
 def test_docstrings_are_markdown(tools):
     pytest.importorskip("griffe")
     as_markdown = tools("docstring_examples").as_markdown

@@ -66,7 +66,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("ascender.lab.suite.Suite", "ascender.lab.suite.grid",
          "ascender.lab.verdict.DecisionRule", "ascender.lab.bundle.Bundle",
          "ascender.lab.bundle.Claim", "ascender.lab.runner.run", "ascender.lab.runner.show",
-         "ascender.lab.runner.report"),
+         "ascender.lab.runner.report", "ascender.lab.runner.write_paper"),
     ),
     "insight": (
         "Looking inside",

@@ -16,19 +16,15 @@ if HERE not in sys.path:
 from api_pages import PAGES, api_pages  # noqa: E402
 from command_pages import command_pages  # noqa: E402
 from notebook_pages import notebook_pages  # noqa: E402
-from repo_pages import DOCS, repo_pages, rewritten  # noqa: E402
+from repo_pages import repo_pages, rewritten  # noqa: E402
 
 GENERATED: set[str] = set()
 REFERENCE = "API"  # the heading in mkdocs.yml under which the API pages are listed
 WIDE = ("results", "benchmark", "compatibility", "limits", "scaling", "retrofit")
-LATER = {"play.md": "Play"}  # pages that get a tab once they are there
 
 
 def on_config(config: Any) -> Any:
-    """The API pages, and pages that may not be there yet, in the navigation."""
-    for page, title in LATER.items():
-        if (DOCS / page).exists() and not _listed(config.nav, page):
-            config.nav.insert(2, {title: page})
+    """The API pages in the navigation."""
     for section in config.nav:
         for items in section.values():
             for item in items if isinstance(items, list) else ():
@@ -72,7 +68,3 @@ def on_post_build(config: Any) -> None:
     for script in Path(config.site_dir).glob("assets/javascripts/bundle*.js"):
         text = script.read_text(encoding="utf-8")
         script.write_text(re.sub(r"https://unpkg\.com/[\w@./-]*", "", text), encoding="utf-8")
-
-
-def _listed(nav: Any, page: str) -> bool:
-    return f"'{page}'" in repr(nav)

@@ -19,7 +19,7 @@ except ModuleNotFoundError as missing:
         'pip install "ascender-attention[cli]"'
     ) from None
 
-from ascender.cli import bench, demo, doctor, lab, lists, models, play, retrofit, train
+from ascender.cli import bench, demo, doctor, lab, lists, models, paper, play, retrofit, train
 from ascender.cli.errors import Commands
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ app.add_typer(models.app)
 app.add_typer(play.app)
 app.add_typer(retrofit.app)
 app.add_typer(lab.app, name="lab")
+app.add_typer(paper.app)
 app.add_typer(bench.app, name="bench")
 app.add_typer(lists.app, name="list")
 

@@ -35,7 +35,7 @@ EXTRAS: dict[str, set[str]] = {
 }
 OF_COMMANDS = {
     "demo": "figures", "train": "train", "eval": "eval", "view": "view", "insight": "lab",
-    "limits": "lab", "lab": "lab",
+    "limits": "lab", "lab": "lab", "paper": "lab",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from ascender import lab
 result = lab.run("quick", "lab/quick", seeds=3)      # resumable: the same call continues
 result.tables[0].rows                                # a dict per task and variant
 lab.report("lab/quick")                              # the files written, the page last
+lab.write_paper("lab/quick", "paper")                # main.tex, main.pdf, figures, numbers.csv
 """
 
 from __future__ import annotations
@@ -104,6 +105,26 @@ def report(
         return bundle_report(folder, out, lang or "en", where, say=say, shared_scale=shared_scale)
     of = None if suite is None else _suite(suite)
     return write_report(folder, out, of, lang or "en", where, say=say, shared_scale=shared_scale)
+
+
+def write_paper(
+    folder: str | Path, out: str | Path, *, lang: str = "en", text_file: str | Path | None = None,
+    with_pdf: bool | None = None, with_markdown: bool = False, with_docx: bool = False,
+    data_dir: str | Path | None = None, say: Say = print,
+) -> list[Path]:  # fmt: skip
+    """Write the paper of a suite's or a bundle's folder, or of the store `results`; its files.
+
+    lang         "en" (main.tex), "ko" (main.ko.tex) or "both"
+    text_file    the author's YAML (`ascender paper --template`)
+    with_pdf     True: an error where TeX is missing; False: no PDF; None: where TeX is installed
+    """
+    from ascender.lab.paper.build import build
+
+    return build(
+        Path(folder), Path(out), lang, None if text_file is None else Path(text_file),
+        with_pdf=with_pdf, with_markdown=with_markdown, with_docx=with_docx,
+        data_dir=None if data_dir is None else str(data_dir), say=say,
+    )  # fmt: skip
 
 
 def _suite(suite: str | Suite | Bundle) -> Any:

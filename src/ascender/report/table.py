@@ -95,10 +95,10 @@ class Table:
 def markdown(table: Table, lang: str = "en") -> str:
     """The grid, then the notes, without a heading."""
     lines = [table.headings(lang), *table.texts(lang)]
-    rows = [[_markdown_text(text) for text in line] for line in lines]
+    rows = [[markdown_text(text) for text in line] for line in lines]
     rows.insert(1, ["---" if c.words else "---:" for c in table.columns])
     grid = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    notes = [_markdown_text(in_language(note, lang)) for note in table.notes]
+    notes = [markdown_text(in_language(note, lang)) for note in table.notes]
     return grid + "".join(f"\n{note}\n" for note in notes)
 
 
@@ -107,7 +107,7 @@ def markdown_section(table: Table, lang: str = "en") -> str:
     return f"## {in_language(table.title, lang)}\n\n{markdown(table, lang)}"
 
 
-def _markdown_text(text: str) -> str:
+def markdown_text(text: str) -> str:
     text = html.escape(text, quote=False)
     return re.sub(r"([\\|*_`\[\]])", r"\\\1", text).replace("\n", " ")
 
@@ -143,7 +143,12 @@ LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$", "−": r"$-$", "×": r"$\times$",
-    "δ": r"$\delta$", "ω": r"$\omega$", "α": r"$\alpha$", "–": "--", "—": "---", "…": r"\ldots{}",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "Δ": r"$\Delta$",
+    "ε": r"$\varepsilon$", "η": r"$\eta$", "θ": r"$\theta$", "κ": r"$\kappa$",
+    "λ": r"$\lambda$", "μ": r"$\mu$", "ρ": r"$\rho$", "σ": r"$\sigma$", "τ": r"$\tau$",
+    "φ": r"$\varphi$", "ω": r"$\omega$", "→": r"$\to$", "∈": r"$\in$", "≈": r"$\approx$",
+    "√": r"$\surd$", "‖": r"$\Vert$", "∞": r"$\infty$", "²": r"$^2$",
+    "–": "--", "—": "---", "…": r"\ldots{}",
     "“": "``", "”": "''", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "\n": " ",
     "[": "{[}", "]": "{]}", "·": r"$\cdot$", "≥": r"$\geq$", "≤": r"$\leq$",
 }  # fmt: skip

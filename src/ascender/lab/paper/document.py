@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 from ascender.report.strings import LANGUAGES, Pair, same
 from ascender.report.table import Cell, Table
 
-Style = Literal["words", "math", "code", "strong", "cite", "ref"]
+Style = Literal["words", "math", "code", "strong", "cite", "ref", "verdict"]
 MARKUP = re.compile(
     r"\$(?P<math>[^$]+)\$|`(?P<code>[^`]+)`|\*\*(?P<strong>.+?)\*\*"
     r"|\[(?P<cite>@[^\]]+)\]|\[#(?P<ref>[^\]]+)\]"
@@ -86,6 +86,11 @@ def words(pair: Pair | str) -> Text:
     """Text as it is: no markup, no fields."""
     en, ko = same(pair) if isinstance(pair, str) else pair
     return Text((Span(en),), (Span(ko),))
+
+
+def verdict_text(pair: Pair) -> Text:
+    """A verdict beside an author's sentence; LaTeX has a macro for it, which may be redefined."""
+    return Text((Span(pair[0], "verdict"),), (Span(pair[1], "verdict"),))
 
 
 def cell_text(cell: Cell) -> Text:
@@ -152,11 +157,20 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
+class Formula:
+    """A displayed formula, LaTeX; `label` is what [#label] refers to."""
+
+    latex: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
 class Bullets:
-    """A list, with numbers where `numbered`."""
+    """A list, with numbers where `numbered`; `author`: of the author's own words."""
 
     items: tuple[Text, ...]
     numbered: bool = False
+    author: bool = False
 
 
 @dataclass(frozen=True)
@@ -172,15 +186,15 @@ class TableBlock:
     """A table. `caption`: by default the title of the table; its notes stand below it.
 
     label     unique in the document; by default tab:NAME
-    long      whether it may break over pages; None: where it has more rows than fit on half a page
     authored  columns with the author's own words
+    author    the author's own caption, below ours
     """
 
     table: Table
     label: str = ""
     caption: Text | None = None
-    long: bool | None = None
     authored: tuple[str, ...] = ()
+    author: Text | None = None
 
     @property
     def name(self) -> str:
@@ -194,12 +208,20 @@ class TableBlock:
 @dataclass(frozen=True)
 class FigureBlock:
     """A figure: `path` without its suffix, relative to the document's folder; in Korean the same
-    with .ko where `translated`."""
+    with .ko where `translated`. `number` as the captions say it, such as 2 or 2b; `author`: the
+    author's own caption, below ours."""
 
     path: Path
     caption: Text
     label: str
+    number: str
+    author: Text | None = None
     translated: bool = True
+
+    def picture(self, lang: str, suffix: str) -> str:
+        """The path of its file in one language."""
+        name = f"{self.path.name}{'.ko' if self.translated and lang == 'ko' else ''}{suffix}"
+        return self.path.with_name(name).as_posix()
 
 
 @dataclass(frozen=True)
@@ -212,7 +234,10 @@ class PageBreak:
     pass
 
 
-Block = Heading | Paragraph | Bullets | Quote | TableBlock | FigureBlock | AppendixStart | PageBreak
+Block = (
+    Heading | Paragraph | Formula | Bullets | Quote | TableBlock | FigureBlock | AppendixStart
+    | PageBreak
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -241,7 +266,7 @@ def labels_of(blocks: Iterable[Block]) -> list[str]:
     for block in blocks:
         if isinstance(block, TableBlock):
             found.append(block.name)
-        elif isinstance(block, Heading | FigureBlock) and block.label:
+        elif isinstance(block, Heading | FigureBlock | Formula) and block.label:
             found.append(block.label)
     return found
 
@@ -259,8 +284,25 @@ def texts_of(block: Block) -> list[Text]:
     return []
 
 
+def captions_of_author(block: Block) -> list[Text]:
+    """The author's own captions."""
+    own = block.author if isinstance(block, TableBlock | FigureBlock) else None
+    return [] if own is None else [own]
+
+
+def _spans_of(blocks: Iterable[Block], style: Style) -> Iterator[Span]:
+    for block in blocks:
+        for one in (*texts_of(block), *captions_of_author(block)):
+            yield from (span for span in one.en + one.ko if span.style == style)
+
+
+def referred(blocks: Iterable[Block]) -> list[str]:
+    """The labels that sentences refer to, each once, in order."""
+    return list(dict.fromkeys(span.text for span in _spans_of(blocks, "ref")))
+
+
 def cited(blocks: Iterable[Block]) -> list[str]:
     """The keys that are cited, each once, in order."""
-    spans = (s for b in blocks for t in texts_of(b) for s in t.en + t.ko if s.style == "cite")
+    spans = _spans_of(blocks, "cite")
     keys = (key.strip().lstrip("@") for span in spans for key in span.text.split(";"))
     return list(dict.fromkeys(keys))

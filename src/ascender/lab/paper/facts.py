@@ -19,7 +19,16 @@ from math import isfinite
 from typing import Any
 
 from ascender.common.files import reason
-from ascender.lab.paper.document import Block, Paragraph, Quote, Span, TableBlock, texts_of
+from ascender.lab.paper.document import (
+    Block,
+    Bullets,
+    Formula,
+    Paragraph,
+    Quote,
+    Span,
+    TableBlock,
+    texts_of,
+)
 from ascender.lab.reports.suite_results import SuiteResults
 from ascender.lab.reports.tables import costs as layer_costs
 from ascender.report.strings import LANGUAGES, in_language
@@ -30,6 +39,7 @@ LARGE = ("key", "curve", "scores", "insight", "maps")  # of a record: not settin
 NUMERAL = re.compile(
     r"(?<![\w.,])(?P<sign>[−+-]?)(?P<digits>\d[\d,]*(?:\.\d+)?(?:e[+−-]?\d{1,2}(?!\w))?)(?P<unit>[kMGT%]?)"
 )
+SCRIPT = re.compile(r"[\^_]\{?\d\}?")  # of mathematics: a square, an index
 POWER = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "%": 0.01}
 
 
@@ -131,9 +141,9 @@ class Facts:
 
     def known_name(self, text: str) -> bool:
         """Whether a text is one of the records' or criteria's, or its numbers are settings."""
-        return text in self.names or all(self._near(n) for n in numerals(text))
+        return text in self.names or all(self.has(n) for n in numerals(text))
 
-    def _near(self, n: Numeral) -> bool:
+    def has(self, n: Numeral) -> bool:
         """Whether some known value is printed so, of either sign."""
         for value in (n.value, -n.value):
             at = bisect_left(self._values, value - n.half * (1 + 1e-9))
@@ -217,13 +227,16 @@ def check(blocks: Iterable[Block], facts: Facts, lang: str) -> None:
 def printed(block: Block, lang: str) -> Iterator[tuple[str, str, Cell | None]]:
     """(where, text, cell) of everything in a block but the author's own words; words that stand
     side by side are one text."""
-    if isinstance(block, Paragraph | Quote) and block.author:
+    if isinstance(block, Paragraph | Quote | Bullets) and block.author:
         return
+    if isinstance(block, Formula):
+        yield "a formula", SCRIPT.sub("", block.latex), None
     for sentence in texts_of(block):
         where = f"the sentence “{sentence.plain(lang)[:60]}…”"
         for span in merged(sentence.spans(lang)):
             if span.style not in ("cite", "ref"):
-                yield where, span.text, span.cell
+                plain = SCRIPT.sub("", span.text) if span.style == "math" else span.text
+                yield where, plain, span.cell
     if isinstance(block, TableBlock):
         for row in block.table.rows:
             for column, cell in zip(block.table.columns, row, strict=True):

@@ -62,14 +62,15 @@ SETTINGS = Strings({
     ),
     "cache": (
         "No prediction was read from a key-value cache: training and scoring are one pass over "
-        "each batch. {shared} variants hand the neighbours of one layer to the next ({names}).",
+        "each batch. Variants that hand the neighbours of one layer to the next: {shared} "
+        "({names}).",
         "예측에 키-값 캐시를 읽지 않았다. 학습과 채점은 배치마다 한 번 계산한다. 한 층의 이웃을 "
         "다음 층에 넘기는 변형은 {shared}개이다({names}).",
     ),
     "cache_written": (
         "Tasks that write answers ({tasks}) decode with a key-value cache; all other scoring and "
-        "training is one pass a batch. {shared} variants hand the neighbours of one layer to the "
-        "next ({names}).",
+        "training is one pass a batch. Variants that hand the neighbours of one layer to the "
+        "next: {shared} ({names}).",
         "답을 쓰는 과제({tasks})는 키-값 캐시로 풀고, 나머지 채점과 학습은 배치마다 한 번 "
         "계산한다. 한 층의 이웃을 다음 층에 넘기는 변형은 {shared}개이다({names}).",
     ),
@@ -139,7 +140,10 @@ SETTINGS = Strings({
     "ko.accumulate": ("", "스텝당 미니배치 수(기울기 누적)"),
     "ko.checkpointing": ("", "활성값 재계산: 메모리를 덜 쓰고 시간을 더 쓴다"),
     "ko.precision": ("", "혼합 정밀도: no, bf16, fp16"),
-    "ko.schedule": ("", "λ의 일정: default, constant, adaptive"),
+    "ko.schedule": (
+        "",
+        "λ의 일정: default(분리는 스텝의 15% 뒤), constant, adaptive(검증 손실이 줄 때만 λ가 오름)",
+    ),
     "ko.visible_share": ("", "무리 범위가 시작되기 전, 보이는 키 전체를 쓰는 스텝의 비율"),
     "ko.losses": ("", "보조 손실의 가중치, 예: {\"coh\": 0.1}"),
     "ko.every": ("", "검증 사이의 스텝"),

@@ -40,11 +40,11 @@ Row = dict[str, Cell]
 def sweeps(of: Material) -> list[Block]:
     """The appendix: a table a sweep, memory, and what was not run."""
     blocks: list[Block] = [Heading(1, _say("heading"), "app:sweeps"), Paragraph(_say("intro"))]
-    for axis in AXES:
-        table = sweep(of, axis)
-        blocks.append(TableBlock(table) if table.rows else Paragraph(_no_rows(axis)))
+    tables = {axis: sweep(of, axis) for axis in AXES}
     memory = [table for table in (training_memory(of), layer_memory(of)) if table.rows]
-    blocks += [TableBlock(table) for table in memory] or [Paragraph(_no_rows("memory"))]
+    empty = [axis for axis, table in tables.items() if not table.rows]
+    blocks += [Paragraph(_no_rows(axis)) for axis in (*empty, *([] if memory else ["memory"]))]
+    blocks += [TableBlock(table) for table in (*tables.values(), *memory) if table.rows]
     missing = not_run(of)
     blocks.append(TableBlock(missing) if missing.rows else Paragraph(_say("all_run")))
     return blocks
