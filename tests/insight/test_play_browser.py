@@ -17,6 +17,10 @@ from support.view_cases import BAD
 
 pytestmark = BROWSER_TESTS
 PANELS = ("flock", "task", "why")
+SPOT = """(i) => {
+    const b = hits.find((h) => h.i === i), r = $("picture").getBoundingClientRect();
+    return [r.left + b.x + b.w / 2, r.top + b.y + b.h / 2];
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -98,19 +102,61 @@ def test_keys_move_step_and_play(seen):
 
 def test_a_click_chooses_a_token_and_with_shift_a_key(seen):
     tab = seen.tab
-    spot = """(i) => {
-        const b = hits.find((h) => h.i === i), r = $("picture").getBoundingClientRect();
-        return [r.left + b.x + b.w / 2, r.top + b.y + b.h / 2];
-    }"""
-    tab.mouse.click(*tab.evaluate(spot, 9))
+    tab.mouse.click(*tab.evaluate(SPOT, 9))
     seen.frame()
     assert tab.evaluate("() => S.i") == 9
     assert "9" in tab.inner_text("#numbers")
     tab.keyboard.down("Shift")
-    tab.mouse.click(*tab.evaluate(spot, 20))
+    tab.mouse.click(*tab.evaluate(SPOT, 20))
     tab.keyboard.up("Shift")
     seen.frame()
     assert tab.evaluate("() => [S.i, S.j]") == [9, 20]
+
+
+def test_a_token_is_dragged_and_the_numbers_follow(seen):
+    tab = seen.tab
+    before = tab.evaluate("() => [...found.weights]")
+    x, y = tab.evaluate(SPOT, 9)
+    tab.mouse.move(x, y)
+    tab.mouse.down()
+    tab.mouse.move(x + 60, y - 40, steps=5)
+    tab.mouse.up()
+    seen.frame()
+    assert np.abs(np.subtract(tab.evaluate(SPOT, 9), [x + 60, y - 40])).max() < 2
+    assert tab.evaluate("() => [S.i, scene.steps]") == [0, 0]  # moved, not chosen
+    assert tab.evaluate("() => [...found.weights]") != before
+    tab.focus("#picture")
+    x, y = tab.evaluate(SPOT, 0)
+    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("ArrowDown")
+    seen.frame()
+    assert np.abs(np.subtract(tab.evaluate(SPOT, 0), [x + 8, y + 8])).max() < 1
+    tab.keyboard.press("r")
+    seen.frame()
+    assert tab.evaluate("() => [...found.weights]") == before
+
+
+def test_a_finger_drags_a_token_and_a_tap_chooses_one(browser, file):
+    seen = PlayTab(browser, file, has_touch=True)
+    touch = seen.context.new_cdp_session(seen.tab)
+
+    def finger(kind, *at):
+        points = [{"x": at[0], "y": at[1]}] if at else []
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        seen.frame()
+
+    x, y = seen.tab.evaluate(SPOT, 9)
+    for kind, *at in (
+        ("touchStart", x, y), ("touchMove", x, y + 30), ("touchMove", x, y + 60), ("touchEnd",),
+    ):  # fmt: skip
+        finger(kind, *at)
+    assert np.abs(np.subtract(seen.tab.evaluate(SPOT, 9), [x, y + 60])).max() < 2
+    assert seen.tab.evaluate("() => [S.i, scrollY]") == [0, 0]
+    seen.tab.touchscreen.tap(*seen.tab.evaluate(SPOT, 9))
+    seen.frame()
+    assert seen.tab.evaluate("() => S.i") == 9
+    assert seen.troubles == []
+    seen.context.close()
 
 
 def test_sliders_recompute_at_once_and_zero_is_plain_attention(seen):
@@ -402,6 +448,12 @@ def test_a_phone_has_room_for_it(browser, file, lang):
         seen.tab.keyboard.press(key)
         seen.frame()
         assert seen.tab.evaluate("() => document.documentElement.scrollWidth") <= 390
+    seen.tab.keyboard.press("1")
+    seen.frame()
+    seen.tab.evaluate("() => $('kappa').scrollIntoView({ block: 'end' })")
+    box = seen.tab.locator("#picture").bounding_box()
+    slider = seen.tab.locator("#kappa").bounding_box()
+    assert 0 <= box["y"] < box["y"] + box["height"] <= slider["y"]  # the flock beside its sliders
     seen.tab.click("#guide")
     assert seen.tab.locator("#tour").bounding_box()["width"] < 390
     assert seen.troubles == []

@@ -166,6 +166,7 @@ def test_what_is_drawn_is_the_definition_also_after_steps_and_sliders(seen, scen
     seen.frame()
     for _ in range(3):
         tab.click("#step")
+    tab.evaluate("() => { nudge(1, 30, -20); nudge(3, -50, 10); }")
     seen.slide("omega_coh", 1.75)
     seen.slide("omega_aff", -0.5)
     tab.check("#set-flock_scope")

@@ -39,7 +39,7 @@ PAGE: dict[str, Pair] = {
     "token_j": ("Key j", "키 j"),
     "new_flock": ("New", "새로"),
     "step": ("Step", "한 걸음"),
-    "reset": ("Back", "처음으로"),
+    "reset": ("Reset", "처음으로"),
     "links": ("Links", "연결"),
     "links_one": ("one token", "이 토큰"),
     "links_every": ("all", "모두"),
@@ -98,13 +98,13 @@ PAGE: dict[str, Pair] = {
     "about_flock": (
         "A dot is a token at its latent coordinates z, an arrow its key direction k̃. Alignment "
         "raises keys that point along u, separation lowers near duplicates where it is crowded, "
-        "cohesion raises keys near the centre c. Every number is recomputed as you move a slider, "
-        "by the same definition as in Python. Step lets the flock move by the rules: to the "
-        "centre, apart from duplicates, along the headings.",
+        "cohesion raises keys near the centre c. Every number is recomputed as you move a slider "
+        "or drag a token, by the same definition as in Python. Step lets the flock move by the "
+        "rules: to the centre, apart from duplicates, along the headings.",
         "점은 잠재 좌표 z에 있는 토큰, 화살표는 키의 방향 k̃입니다. 정렬은 u 쪽을 향한 키를 높이고, "
         "분리는 붐비는 곳에서 거의 같은 키를 낮추며, 응집은 중심 c에 가까운 키를 높입니다. "
-        "슬라이더를 움직일 때마다 모든 수치를 파이썬과 같은 정의로 다시 계산합니다. 한 걸음을 "
-        "누르면 무리가 규칙에 따라 중심으로, 중복에서 떨어져, 방향을 따라 움직입니다.",
+        "슬라이더를 움직이거나 토큰을 끌 때마다 모든 수치를 파이썬과 같은 정의로 다시 계산합니다. "
+        "한 걸음을 누르면 무리가 규칙에 따라 중심으로, 중복에서 떨어져, 방향을 따라 움직입니다.",
     ),
     "says_flock": (
         "Flock of {n} tokens, scene {scene}. Token {i}, {token}, has {near} neighbours and gives "
@@ -218,9 +218,10 @@ TASK: dict[str, Pair] = {
     ),
     "heldout_how": (
         "{n} held-out episodes; {layers} layers of width {width}, {steps} steps, the same training "
-        "for both. Two seeds are a demonstration: over twelve tasks the two tie on eleven.",
+        "for both. Two seeds are a demonstration: over the tasks of the repository the two mostly "
+        "tie.",
         "평가 에피소드 {n}개; 너비 {width}의 {layers}층, {steps}스텝, 둘 다 같은 학습. 시드 두 "
-        "개는 시연일 뿐입니다. 열두 과제 중 열한 개에서는 둘이 비슷합니다.",
+        "개는 시연일 뿐입니다. 저장소의 다른 과제에서는 대부분 둘이 비슷합니다.",
     ),
     "about_task": (
         "Two small models, trained with this package, run in this page: the same episode, side by "
@@ -244,9 +245,9 @@ TOUR: dict[str, Pair] = {
     "tour_1": ("Tokens are a flock", "토큰은 무리입니다"),
     "tour_1_text": (
         "Each dot is a token, each arrow where its key points. Discs show what the chosen token "
-        "attends to. Click another dot.",
-        "점은 토큰, 화살표는 키의 방향입니다. 원판은 고른 토큰의 어텐션입니다. 다른 점을 눌러 "
-        "보세요.",
+        "attends to. Click another dot, or drag one.",
+        "점은 토큰, 화살표는 키의 방향입니다. 원판은 고른 토큰의 어텐션입니다. 다른 점을 누르거나 "
+        "끌어 보세요.",
     ),
     "tour_2": ("Let it move", "움직여 보세요"),
     "tour_2_text": (
@@ -283,6 +284,7 @@ TOUR: dict[str, Pair] = {
     "key_panel": ("panel", "화면"),
     "key_i": ("query i", "쿼리 i"),
     "key_j": ("key j", "키 j"),
+    "key_move": ("move the query (picture focused)", "쿼리 옮기기 (그림에 초점이 있을 때)"),
     "key_play": ("play or pause (Flock)", "재생 또는 멈춤 (무리)"),
     "key_step": ("one step", "한 걸음"),
     "key_reset": ("back to the start", "처음으로"),
@@ -296,6 +298,7 @@ STRINGS = Strings(TEXTS)
 
 SHORTCUTS = (
     (("1", "2", "3"), "key_panel"), (("[", "]"), "key_i"), ((",", "."), "key_j"),
-    (("␣",), "key_play"), (("s",), "key_step"), (("r",), "key_reset"), (("n",), "key_new"),
-    (("f",), "key_scope"), (("l",), "key_language"), (("t",), "key_theme"), (("?",), "key_help"),
+    (("←", "→", "↑", "↓"), "key_move"), (("␣",), "key_play"), (("s",), "key_step"),
+    (("r",), "key_reset"), (("n",), "key_new"), (("f",), "key_scope"), (("l",), "key_language"),
+    (("t",), "key_theme"), (("?",), "key_help"),
 )  # fmt: skip

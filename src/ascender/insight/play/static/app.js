@@ -113,7 +113,7 @@ function slider(box, [name, least, most, by, sign, term]) {
   box.append(line);
 }
 
-const short = (x) => String(Number(Math.abs(x) < 10 ? x.toFixed(2) : x.toPrecision(3)));
+const short = (x) => minus(String(Number(Math.abs(x) < 10 ? x.toFixed(2) : x.toPrecision(3))));
 
 // What is known of the chosen token.
 function numbers() {
@@ -121,7 +121,7 @@ function numbers() {
   if (!table) return;
   const N = found.N, i = S.i, e = i * N, p = found.weights.subarray(e, e + N), q = withoutThem().weights.subarray(e, e + N);
   const entropy = -p.reduce((s, x) => s + (x > 0 ? x * Math.log(x) : 0), 0), moved = p.reduce((s, x, j) => s + Math.abs(x - q[j]) / 2, 0), { dz, e: w } = scene.call;
-  const away = Math.hypot(...Array.from({ length: dz }, (_, a) => scene.call.z[i * dz + a] - found.c[i * dz + a])), out = Array.from(found.out.subarray(i * w, i * w + 2), (x) => x.toFixed(2)).join(", ");
+  const away = Math.hypot(...Array.from({ length: dz }, (_, a) => scene.call.z[i * dz + a] - found.c[i * dz + a])), out = Array.from(found.out.subarray(i * w, i * w + 2), (x) => minus(x.toFixed(2))).join(", ");
   const rows = [
     ["token", nameOf(i)], ["near_n", found.count[i]], ["gate_align", found.gates.align[i].toFixed(3)], ["gate_sep", found.gates.sep[i].toFixed(3)], ["gate_coh", found.gates.coh[i].toFixed(3)],
     ["density", found.rho[i].toFixed(3)], ["away", away.toFixed(3)], ["effective", Math.exp(entropy).toFixed(1)], ["moved", percent(moved)], ["output", w > 2 ? `${out}, …` : out],
@@ -139,7 +139,7 @@ function taskSide(box) {
 }
 
 function show(panel) {
-  S.panel = panel;
+  S.panel = document.body.dataset.panel = panel;
   if (panel !== "flock") playing(false);
   for (const id of CHOICES.panel) { const tab = $(`tab-${id}`); tab.setAttribute("aria-selected", id === panel); tab.tabIndex = id === panel ? 0 : -1; }
   refresh(true);
@@ -199,25 +199,60 @@ function playing(on) {
   requestAnimationFrame(frame);
 }
 
-function clicked(event) {
+// What is nearest under the pointer.
+function hitAt(event) {
   const r = $("picture").getBoundingClientRect(), x = event.clientX - r.left, y = event.clientY - r.top, inside = hits.filter((b) => x >= b.x && y >= b.y && x < b.x + b.w && y < b.y + b.h);
-  if (!inside.length) return;
-  const hit = inside.reduce((a, b) => (Math.hypot(x - a.x - a.w / 2, y - a.y - a.h / 2) <= Math.hypot(x - b.x - b.w / 2, y - b.y - b.h / 2) ? a : b));
+  return inside.reduce((a, b) => (a && Math.hypot(x - a.x - a.w / 2, y - a.y - a.h / 2) <= Math.hypot(x - b.x - b.w / 2, y - b.y - b.h / 2) ? a : b), null);
+}
+
+function clicked(event) {
+  const hit = hitAt(event);
+  if (!hit || drag.moved) return;
   if (hit.j !== undefined || event.shiftKey) S.j = hit.j ?? hit.i;
   else if (hit.i !== undefined) S.i = hit.i;
   else return;
   refresh(true);
 }
 
+// A token follows the pointer; a finger elsewhere on the picture scrolls the page.
+const drag = { i: null, moved: false };
+
+function dragging(canvas) {
+  const tokenAt = (e) => (S.panel === "flock" ? hitAt(e)?.i ?? null : null);
+  const end = () => { drag.i = null; };
+  canvas.addEventListener("touchstart", (e) => { if (tokenAt(e.touches[0]) !== null) e.preventDefault(); }, { passive: false });
+  canvas.onpointerdown = (e) => {
+    Object.assign(drag, { i: e.button ? null : tokenAt(e), x: e.clientX, y: e.clientY, moved: false });
+    if (drag.i !== null) canvas.setPointerCapture(e.pointerId);
+  };
+  canvas.onpointermove = (e) => {
+    if (drag.i === null) return canvas.classList.toggle("on-token", tokenAt(e) !== null);
+    const dx = e.clientX - drag.x, dy = e.clientY - drag.y;
+    if (!drag.moved && Math.hypot(dx, dy) < 4) return null;
+    Object.assign(drag, { x: e.clientX, y: e.clientY, moved: true });
+    return nudge(drag.i, dx, dy);
+  };
+  canvas.onpointerup = (e) => { if (drag.i !== null && !drag.moved && e.pointerType === "touch") clicked(e); end(); };
+  canvas.onpointercancel = end;
+}
+
+// A token moved by pixels of the picture.
+function nudge(i, dx, dy) {
+  moveToken(scene, i, dx / FlockPanel.fit.unit, -dy / FlockPanel.fit.unit);
+  compute();
+  refresh();
+}
+
 function pressed(e) {
   if (e.key === "Escape" && Tour.at >= 0) return Tour.show(-1);
   if (e.ctrlKey || e.metaKey || e.altKey || $("keys").open || (/^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) && e.target.type !== "range" && e.target.type !== "checkbox")) return null;
-  const N = scene.call.N, onButton = e.target.tagName === "BUTTON" || e.target.type === "checkbox", tab = e.target.getAttribute?.("role") === "tab", turn = (by) => { show(CHOICES.panel[clamp(CHOICES.panel.indexOf(S.panel) + by, 3)]); $(`tab-${S.panel}`).focus(); };
+  const N = scene.call.N, onButton = e.target.tagName === "BUTTON" || e.target.type === "checkbox", onFlock = S.panel === "flock" && e.target.id === "picture", tab = e.target.getAttribute?.("role") === "tab", turn = (by) => { show(CHOICES.panel[clamp(CHOICES.panel.indexOf(S.panel) + by, 3)]); $(`tab-${S.panel}`).focus(); };
   const go = (name, by) => { S[name] = clamp(S[name] + by, N); refresh(true); }, keys = {
     1: () => show("flock"), 2: () => show("task"), 3: () => show("why"), "[": () => go("i", -1), "]": () => go("i", 1), ",": () => go("j", -1), ".": () => go("j", 1),
     s: () => $("step")?.click(), r: () => $("reset")?.click(), n: () => ($("next") ?? $("new"))?.click(), " ": S.panel === "flock" && !onButton ? () => playing(!S.playing) : null,
     f: () => { setRule("scope", rulesNow().scope === "flock" ? "visible" : "flock"); refresh(true); }, t: () => $("theme").click(), l: () => $("lang").click(), "?": () => $("keys").showModal(),
-    ArrowLeft: tab ? () => turn(-1) : null, ArrowRight: tab ? () => turn(1) : null,
+    ArrowLeft: tab ? () => turn(-1) : onFlock ? () => nudge(S.i, -8, 0) : null, ArrowRight: tab ? () => turn(1) : onFlock ? () => nudge(S.i, 8, 0) : null,
+    ArrowUp: onFlock ? () => nudge(S.i, 0, -8) : null, ArrowDown: onFlock ? () => nudge(S.i, 0, 8) : null,
   };
   const then = keys[e.key];
   if (!then) return null;
@@ -247,6 +282,7 @@ function wire() {
   $("close").onclick = () => $("keys").close();
   $("guide").onclick = () => Tour.begin();
   $("picture").onclick = clicked;
+  dragging($("picture"));
   document.addEventListener("keydown", pressed);
   document.addEventListener("dragover", (e) => e.preventDefault());
   document.addEventListener("drop", (e) => { e.preventDefault(); const file = e.dataTransfer?.files[0]; if (file) readCsv(file); });

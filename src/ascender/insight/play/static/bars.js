@@ -7,6 +7,7 @@ function tone(colour) {
 
 // Bars of named terms, side by side or stacked from 0.
 const shownTerms = () => TERMS.filter((t) => ["base", ...RULE_TERMS].includes(t) || found.terms[t].some((x) => x));
+const minus = (text) => text.replace("-", "−");
 const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)}%`;
 
 // What a token is called beside its number, where that is not its name.

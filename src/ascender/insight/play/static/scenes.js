@@ -19,11 +19,11 @@ function randomFrom(seed) { // mulberry32
   return next;
 }
 
-// Places on a sphere: the cosine of two is large where the places are near each other.
+// Places on a sphere around the flock's middle: the cosine of two is large where they are near.
 function onSphere(z, N, scale) {
-  const h = new Float64Array(3 * N);
+  const h = new Float64Array(3 * N), mid = [0, 1].map((a) => z.reduce((s, x, e) => s + (e % 2 === a ? x : 0), 0) / N);
   for (let i = 0; i < N; i++) {
-    const x = z[2 * i] / scale, y = z[2 * i + 1] / scale, s = x * x + y * y;
+    const x = (z[2 * i] - mid[0]) / scale, y = (z[2 * i + 1] - mid[1]) / scale, s = x * x + y * y;
     h.set([(2 * x) / (1 + s), (2 * y) / (1 + s), (1 - s) / (1 + s)], 3 * i);
   }
   return h;
@@ -147,6 +147,15 @@ function moved(scene, found, dt) {
   turnKeys(call, found, keys, dt * r.omega_align);
   call.z = z;
   settle(scene);
+  scene.steps++;
+}
+
+// A token somewhere else in the plane; the middle of the picture follows the flock, by 1/N.
+function moveToken(scene, i, x, y) {
+  const { call, axes } = scene, { N, dz } = call, by = N > 1 ? N / (N - 1) : 1, z = call.z.slice();
+  for (let a = 0; a < dz; a++) z[i * dz + a] += by * (axes ? x * axes[2 * a] + y * axes[2 * a + 1] : a ? y : x);
+  call.z = z;
+  settle(scene);
 }
 
 function turnKeys(call, found, keys, strength) {
@@ -167,12 +176,10 @@ function settle(scene) {
   if (scene.plane) call.v = call.z;
   if (scene.tied) call.q = call.k.map((x) => SHARP * x);
   if (scene.follows) {
-    const mid = [0, 1].map((a) => call.z.reduce((s, x, e) => s + (e % 2 === a ? x : 0), 0) / call.N);
-    call.hq = call.hk = onSphere(call.z.map((x, e) => x - mid[e % 2]), call.N, scene.follows);
+    call.hq = call.hk = onSphere(call.z, call.N, scene.follows);
     changed(call, "h");
   }
   changed(call, "z", "k");
-  scene.steps++;
 }
 
 function backToStart(scene) {

@@ -107,7 +107,7 @@ const TaskPanel = {
     table.append(make("tr", {}, make("th", { textContent: W.parameters }), ...VARIANTS.map((name) => make("td", { textContent: own(name).parameters.toLocaleString("en") }))));
     box.append(make("h2", { textContent: W.heldout }), table);
     for (const d of R.differences) {
-      const verdict = d.low > 0 ? "ahead_ascender" : d.high < 0 ? "ahead_vanilla" : "ahead_none", points = (x) => (100 * x).toFixed(1);
+      const verdict = d.low > 0 ? "ahead_ascender" : d.high < 0 ? "ahead_vanilla" : "ahead_none", points = (x) => minus((100 * x).toFixed(1));
       box.append(make("p", { className: "remark", textContent: say(verdict, { n: d.seed, mean: points(d.mean), low: points(d.low), high: points(d.high) }) }));
     }
     box.append(make("p", { className: "remark", textContent: say("heldout_how", { n: own("vanilla").n.toLocaleString("en"), steps: R.settings.steps.toLocaleString("en"), width: R.settings.hidden, layers: R.settings.layers }) }));
