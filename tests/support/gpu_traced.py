@@ -13,10 +13,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 CUDA, META = 1, 14  # c10::DeviceType
-VIEWS = {
-    "alias", "as_strided", "chunk", "detach", "diagonal", "expand", "lift_fresh", "movedim",
-    "narrow", "permute", "reshape", "select", "slice", "split", "split_with_sizes", "squeeze", "t",
-    "transpose", "unbind", "unfold", "unsqueeze", "view", "_reshape_alias", "_unsafe_view",
+VIEWS = {  # and "device", a question
+    "alias", "as_strided", "chunk", "detach", "device", "diagonal", "expand", "lift_fresh",
+    "movedim", "narrow", "permute", "reshape", "select", "slice", "split", "split_with_sizes",
+    "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "_reshape_alias",
+    "_unsafe_view",
 }  # fmt: skip
 
 

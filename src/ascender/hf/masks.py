@@ -1,14 +1,26 @@
-"""Read a transformers mask matrix as causal, window and padding, so that backends that never write
-a matrix can compute it."""
+"""A transformers mask matrix as causal, window and padding, so that backends that never write a
+matrix can compute it: told by the function that made the matrix (`described`), else read from it,
+for which a GPU's host waits."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import getclosurevars
 from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import masking_utils
+from transformers.masking_utils import prepare_padding_mask, sdpa_mask
 
 from ascender.core.visibility import Visibility
+from ascender.kernels import gpu
+
+ONE_SIDED = "sliding_window_overlay"  # j > i − size
+KNOWN = (
+    "causal_mask_function", "bidirectional_mask_function", ONE_SIDED,
+    "sliding_window_bidirectional_overlay",
+)  # fmt: skip
 
 
 def understood(mask: Tensor | None, N: int, M: int, causal: bool) -> dict[str, Any]:
@@ -17,10 +29,61 @@ def understood(mask: Tensor | None, N: int, M: int, causal: bool) -> dict[str, A
     if mask is None:
         return {"causal": causal}
     known = getattr(mask, "_understood", None)  # a mask goes through many layers
-    if known is None:
+    if known is None or mask.shape[-2:] != (N, M):
         known = _read(mask, N, M)
         mask._understood = known  # type: ignore[attr-defined]
     return {"mask": mask[..., :M], **known}
+
+
+def described(
+    q_length: int, kv_length: int, mask_function: Callable[..., Any], q_offset: Any = 0,
+    kv_offset: int = 0, attention_mask: Tensor | None = None, **more: Any,
+) -> Tensor | None:  # fmt: skip
+    """sdpa_mask, True = may attend, written out also where it restricts nothing but what comes
+    later: without it causality would silently be lost. Where its function is one of transformers'
+    own, with what `understood` says about it."""
+    more = {**more, "kv_offset": kv_offset, "attention_mask": attention_mask}
+    more |= {"mask_function": mask_function, "allow_is_causal_skip": False}
+    if attention_mask is not None and gpu.on_gpu(attention_mask):  # it would look at all of it
+        more["allow_is_bidirectional_skip"] = False
+    matrix = sdpa_mask(q_length=q_length, kv_length=kv_length, q_offset=q_offset, **more)
+    kinds = _kinds(mask_function)
+    at_the_tail = isinstance(q_offset, int) and q_offset + q_length == kv_offset + kv_length
+    if matrix is None or kinds is None or q_length == 1 or not at_the_tail:
+        return matrix
+    window = kinds["window"]
+    if window is not None and window >= kv_length - 1:
+        kinds["window"] = None
+    padding = prepare_padding_mask(attention_mask, kv_length, kv_offset)
+    if padding is not None:
+        padding = padding[:, kv_offset : kv_offset + kv_length].bool()
+        if gpu.on_gpu(padding) or not bool(padding.all()):
+            kinds["mask"] = padding[:, None, None]
+    matrix._understood = kinds
+    return matrix
+
+
+def _kinds(function: Callable[..., Any]) -> dict[str, Any] | None:
+    """Causal and window of a mask function of transformers; None: it is another one."""
+    causal, windows = False, []
+    for part in _parts(function):
+        name = part.__qualname__.split(".")[0]
+        if part.__module__ != masking_utils.__name__ or name not in KNOWN:
+            return None
+        causal = causal or name == "causal_mask_function"
+        if "sliding_window" in name:
+            windows.append((name, getclosurevars(part).nonlocals["sliding_window"]))
+    if not causal and any(name == ONE_SIDED for name, _ in windows):
+        return None
+    sizes = [size - (name == ONE_SIDED) for name, size in windows]
+    return {"causal": causal, "window": min(sizes, default=None), "mask": None}
+
+
+def _parts(function: Callable[..., Any]) -> list[Any]:
+    """The functions all of which must allow a key."""
+    if getattr(function, "__qualname__", "").split(".")[0] != "and_masks":
+        return [function]
+    return [p for f in getclosurevars(function).nonlocals["mask_functions"] for p in _parts(f)]
 
 
 def _read(mask: Tensor, N: int, M: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ascender.common.validate import check_options
@@ -43,7 +43,7 @@ from ascender.core.losses import Losses, Source
 from ascender.core.rules import RULES
 from ascender.core.scope import FlockScope
 from ascender.core.visibility import Visibility
-from ascender.hf.masks import understood
+from ascender.hf.masks import described, understood
 from ascender.hf.retrofit.sparse_decode import attend_one
 from ascender.nn.rule_parameters import OPTIONS, RuleParameters, reset_coordinates
 
@@ -334,11 +334,5 @@ def attention(
     return swarm.attend(module, query, key, value, attention_mask, scaling, dropout, more)
 
 
-def mask(*args: Any, **kwargs: Any) -> Tensor | None:
-    """The mask of the same name, without which causality would silently be lost: True = may
-    attend, written out wherever it restricts anything."""
-    return sdpa_mask(*args, **{**kwargs, "allow_is_causal_skip": False})
-
-
 ALL_ATTENTION_FUNCTIONS.register(NAME, attention)
-ALL_MASK_ATTENTION_FUNCTIONS.register(NAME, mask)
+ALL_MASK_ATTENTION_FUNCTIONS.register(NAME, described)
