@@ -169,6 +169,51 @@ def test_grouped_keys_stay_grouped(kind, groups, causal, as_on_cuda, monkeypatch
     assert of_keys == (H if "by head" in kind else groups)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("groups", [1, G])
+@pytest.mark.parametrize(
+    "kind", ["plain", "rotary", "globals", "scores", "alibi", "losses", "mask by head", "by head"]
+)
+def test_grouped_keys_stay_grouped_in_windows(kind, groups, causal, as_on_cuda, monkeypatch):
+    """Blocks have the rows of all heads that share keys, and equal the definition."""
+    inputs, options = call(causal=causal, window=5)
+    q, k, v, z, h = inputs
+    k, v = k[:, :groups], v[:, :groups]
+    if kind == "rotary":
+        options["bare"] = torch.randn_like(k)
+    if kind == "globals":
+        options["n_global"] = 2
+    if kind == "scores":
+        options["neighbours"] = "scores"
+    if kind == "alibi":
+        options["other"] = LowRank(torch.randn(H, 70, 1), torch.randn(70, 1))
+    if kind == "mask by head":
+        options["mask"] = torch.rand(B, H, 1, 70) > 0.2
+    if kind == "by head":
+        z = torch.randn(B, H, 70, 4)
+    heads = []
+    run = tiles.TileScores.apply
+
+    def counted(q, k, v, *more):
+        heads.append((q.shape[1], k.shape[1], v.shape[1]))
+        return run(q, k, v, *more)
+
+    monkeypatch.setattr(tiles.TileScores, "apply", counted)
+    found = []
+    for backend in ("windowed", "dense"):
+        leaves = [t.clone().requires_grad_() for t in (q, k, v, z, h)]
+        asked = {**options, "return_losses": kind == "losses"}
+        out = asc_attention(*leaves, backend=backend, **asked)
+        out, losses = out if kind == "losses" else (out, None)
+        loss = out.square().sum()
+        if losses is not None:
+            loss = loss + losses.align + losses.sep + losses.coh
+        found.append([out, *torch.autograd.grad(loss, leaves)])
+    for a, b in zip(*found, strict=True):
+        assert torch.allclose(a, b, atol=1e-4 * b.abs().max().item())
+    assert heads[-1] == (H if "by head" in kind else groups,) * 3
+
+
 @pytest.mark.parametrize("kind", ["alibi", "window", "flock", "flock in float64"])
 @pytest.mark.parametrize("room", [1, 1 << 25])  # blocks of a window at once: one, or all
 def test_other_paths_equal_the_definition(kind, room, as_on_cuda, monkeypatch):

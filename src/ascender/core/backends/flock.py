@@ -17,6 +17,7 @@ from ascender.common.lazy import lazy
 from ascender.core import neighbours as nb
 from ascender.core.affinity import at_distance
 from ascender.core.backends.base import Backend
+from ascender.core.backends.decode import Decode, decode
 from ascender.core.backends.dense import dense
 from ascender.core.backends.index_lists import Lists
 from ascender.core.backends.native import NUMBERS, by_head, number_table
@@ -28,6 +29,7 @@ from ascender.core.softmax import masked_softmax
 from ascender.core.visibility import Visibility
 from ascender.kernels import gpu
 
+DECODE = Decode()
 VECTOR = 16  # float32 numbers in the widest vector register
 
 
@@ -49,10 +51,18 @@ def flock_attention(flock: Flock) -> Float[Tensor, "B H N e"]:
             torch.nonzero(m).flatten() for m in (scope.is_global, ~scope.is_global)
         )
     out = flock.v.new_zeros(*flock.q.shape[:3], flock.v.shape[-1])
-    out = out.index_copy(2, dense_rows, dense(flock.rows(dense_rows).repeat_kv())[0])
+    out = out.index_copy(2, dense_rows, _all_visible(flock.rows(dense_rows)))
     if not len(list_rows):
         return out
     return out.index_copy(2, list_rows, _over_lists(flock.rows(list_rows)))
+
+
+def _all_visible(flock: Flock) -> Float[Tensor, "B H N e"]:
+    """Rows that are global, written out; grouped keys stay grouped where decode serves the call."""
+    rows = flock.narrowed().with_affinity_in_bias()
+    if DECODE.refuses(rows) is None:
+        return decode(rows)
+    return dense(flock.repeat_kv())[0]
 
 
 def _over_lists(flock: Flock) -> Float[Tensor, "B H N e"]:

@@ -98,6 +98,13 @@ class Layout(ABC):
         return flock.members
 
 
+def shares_keys(flock: Flock) -> bool:
+    """Whether grouped keys stay grouped: on a GPU, where masks by head do not tell the heads of a
+    group apart."""
+    mask = flock.vis.mask
+    return gpu.on_gpu(flock.q) and (mask is None or mask.shape[1] == 1)
+
+
 def fold(
     flock: Flock, layout: Layout, stats: bool = False, passes: KernelPasses | None = None
 ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:

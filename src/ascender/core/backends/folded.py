@@ -14,7 +14,7 @@ from ascender.common.lazy import lazy
 from ascender.core.backends import flash_cuda
 from ascender.core.backends.base import Backend
 from ascender.core.backends.flash import attend
-from ascender.core.backends.fold import At, Layout, Score, fold, shared_passes
+from ascender.core.backends.fold import At, Layout, Score, fold, shared_passes, shares_keys
 from ascender.core.combine import RowStats, repeat_kv, slope
 from ascender.core.flock import Flock
 from ascender.core.visibility import Visibility
@@ -209,9 +209,7 @@ class Folded(Backend):
     gives_stats = True
 
     def takes_groups(self, flock: Flock) -> bool:
-        """On a GPU, where masks by head do not tell the heads of a group apart."""
-        mask = flock.vis.mask
-        return gpu.on_gpu(flock.q) and (mask is None or mask.shape[1] == 1)
+        return shares_keys(flock)
 
     def refuses(self, flock: Flock) -> str | None:
         if flock.vis.window is not None:

@@ -8,6 +8,9 @@ ahead where causal), and the g globals in front:
 Edges are padded and masked, so N may be anything. The fold is the same as for the whole
 sequence (folded.py); only how rows meet keys differs. The g global queries see everything and
 are computed as rows of the definition: O(gN).
+
+On a GPU the rows of heads that share keys stand together in a block of r·L rows, so that keys are
+read once a group and not once a head.
 """
 
 from __future__ import annotations
@@ -16,14 +19,15 @@ from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from ascender.common.lazy import lazy
 from ascender.core import neighbours as nb
 from ascender.core.backends.base import Backend
+from ascender.core.backends.decode import decode
 from ascender.core.backends.dense import dense
-from ascender.core.backends.fold import At, Layout, Score, fold
+from ascender.core.backends.fold import At, Layout, Score, fold, shares_keys
 from ascender.core.backends.index_lists import Lists
 from ascender.core.backends.tiles import Mask, TileScores
 from ascender.core.combine import EPS, RowStats, repeat_kv
@@ -50,12 +54,18 @@ class Blocks(Layout):
         self.span = self.w + self.L + self.ahead
         self.dtype = dtype
 
-    def rows(self, x: Shaped[Tensor, "B #H N w"]) -> Shaped[Tensor, "B #H C L w"]:
+    def rows(self, x: Shaped[Tensor, "B H N w"], groups: int = 0) -> Shaped[Tensor, "B G C rL w"]:
+        """Blocks of queries; with `groups`, the r = H/groups heads of a group in one block."""
         short = self.C * self.L - self.vis.N
         x = F.pad(x, (0, 0, 0, short)) if short else x
-        return x.unflatten(-2, (self.C, self.L))
+        x = x.unflatten(-2, (self.C, self.L))
+        if groups in (0, x.shape[1]):
+            return x
+        return x.unflatten(1, (groups, -1)).transpose(2, 3).flatten(3, 4)
 
-    def unrows(self, x: Shaped[Tensor, "B #H C L w"]) -> Shaped[Tensor, "B #H N w"]:
+    def unrows(self, x: Shaped[Tensor, "B G C rL w"]) -> Shaped[Tensor, "B H N w"]:
+        if x.shape[3] > self.L:
+            x = x.unflatten(3, (-1, self.L)).transpose(2, 3).flatten(1, 2)
         return x.flatten(2, 3)[..., : self.vis.N, :]
 
     def keys(self, y: Shaped[Tensor, "B #H M w"]) -> Shaped[Tensor, "B #H C S w"]:
@@ -87,16 +97,24 @@ class Blocks(Layout):
     @lazy
     def mask(self) -> Mask:
         """Who sees whom: the band, the same in every block, and the keys that there are."""
+        return Mask(self._near, self._real, self.dtype)
+
+    @lazy
+    def _near(self) -> Bool[Tensor, "L S"]:
         stretch = replace(self.vis, n_global=0)
         near = stretch._structure(self._ahead, torch.zeros_like(self._ahead))
         assert near is not None
         # Rows that may not see all globals are global themselves: computed separately.
-        near = F.pad(near, (self.g, 0), value=True)
+        return F.pad(near, (self.g, 0), value=True)
+
+    @lazy
+    def _real(self) -> Bool[Tensor, "#B #H C S"]:
+        """Which of the blocks' keys are there and no padding."""
         real = (self.positions >= 0)[None, None]
-        if self.vis.mask is not None:
-            padding = self.keys(self.vis.mask.transpose(-1, -2).to(torch.uint8)).bool()
-            real = real & padding.squeeze(-1)
-        return Mask(near, real, self.dtype)
+        if self.vis.mask is None:
+            return real
+        padding = self.keys(self.vis.mask.transpose(-1, -2).to(torch.uint8)).bool()
+        return real & padding.squeeze(-1)
 
     @lazy
     def count(self) -> Float[Tensor, "#B #H N 1"]:
@@ -117,20 +135,29 @@ class Blocks(Layout):
             flock.k.to(accum_dtype),
             flock.v.to(accum_dtype),
         )
+        of_keys = [k, v, *(y for _, y in plain), *(score.y for score in scores)]
+        G = max({t.shape[1] for t in of_keys} - {1}, default=1) if gpu.on_gpu(q) else H
         if plain:
-            sides = (torch.cat(side, -1) for side in zip(*plain, strict=True))
-            left, right = (side.expand(B, H, -1, -1).to(accum_dtype) for side in sides)
+            left, right = (torch.cat(side, -1) for side in zip(*plain, strict=True))
+            left = left.expand(B, H, -1, -1).to(accum_dtype)
+            right, k = (_heads(t, G).expand(B, -1, -1, -1) for t in (right.to(accum_dtype), k))
             q, k = torch.cat([left / temperature, q], -1), torch.cat([right, k], -1)
+
+        def rows(t: Tensor) -> Tensor:
+            if G == H:
+                return self.rows(t).expand(B, H, -1, -1, -1)
+            return self.rows(t.expand(B, H, -1, -1), G)
+
+        def keys(t: Tensor) -> Tensor:
+            t = t if t.shape[1] == 1 else repeat_kv(t, G)
+            return self.keys(t).expand(B, G, -1, -1, -1)
+
         terms = []
         for score in scores:
-            for cut, t in (
-                (self.rows, score.g / temperature), (self.rows, score.x), (self.keys, score.y)
-            ):  # fmt: skip
-                terms.append(cut(t).expand(B, H, -1, -1, -1))
-        out, lse, *slopes = TileScores.apply(
-            self.rows(q), self.keys(k), self.keys(v), self.mask,
-            EPS if flock.rules.standardise else None, *terms,
-        )  # fmt: skip
+            terms += [rows(score.g / temperature), rows(score.x), keys(score.y)]
+        mask = self.mask if G == H else Mask(self._near.repeat(H // G, 1), self._real, self.dtype)
+        eps = EPS if flock.rules.standardise else None
+        out, lse, *slopes = TileScores.apply(rows(q), keys(k), keys(v), mask, eps, *terms)
         slopes = [self.unrows(f) for f in slopes]
 
         def at(lists: Lists) -> Tensor:
@@ -151,9 +178,7 @@ class Blocks(Layout):
         if isinstance(flock.neighbours, Tensor) or flock.rank_bias is not None:
             neighbours = flock.members
         else:
-            x, y = flock.ranked_by
-            y = y if y.shape[1] == 1 else repeat_kv(y, x.shape[1])
-            neighbours = self._top_k(x, y, flock.rules.sizes(), flock.by_cosine)
+            neighbours = self._top_k(*flock.ranked_by, flock.rules.sizes(), flock.by_cosine)
         if not self.leading:
             return neighbours
         none = torch.full_like(neighbours[..., : self.leading, :], -1)
@@ -179,7 +204,7 @@ class Blocks(Layout):
             return nb.top_k(x, y, self.vis, sizes, bounded)
         j, mask = self.positions, self.mask
         heads = max(x.shape[1], len(sizes), mask.real.shape[1])
-        rows, keys = (t.expand(-1, heads, -1, -1, -1) for t in (self.rows(x), self.keys(y)))
+        rows, keys = self.rows(x.expand(-1, heads, -1, -1), y.shape[1]), self.keys(y)
         own = F.pad(self._ahead == 0, (self.g, 0), value=False)
         strangers = mask.hide.to(x.dtype).masked_fill(own, -torch.inf)
         B, S = rows.shape[0], keys.shape[-2]
@@ -189,6 +214,7 @@ class Blocks(Layout):
         for c in range(0, self.C, step):
             some = slice(c, c + step)
             scores = rows[:, :, some] @ keys[:, :, some].contiguous().mT
+            scores = scores.unflatten(3, (-1, self.L)).transpose(2, 3).flatten(1, 2)
             if self.vis.causal:
                 nb.prefer_recent(scores, self._age(some, scores.dtype), bounded)
             scores.add_(strangers)
@@ -210,11 +236,18 @@ class Blocks(Layout):
         return torch.cat([front, age.expand(len(p), -1, -1)], -1)
 
 
+def _heads(t: Float[Tensor, "B #G n w"], heads: int) -> Float[Tensor, "B G n w"]:
+    return t.expand(-1, heads, -1, -1) if t.shape[1] == 1 else repeat_kv(t, heads)
+
+
 class Windowed(Backend):
     """The window by the fold, the global queries by the definition."""
 
     name = "windowed"
     gives_stats = True
+
+    def takes_groups(self, flock: Flock) -> bool:
+        return shares_keys(flock)
 
     def refuses(self, flock: Flock) -> str | None:
         if flock.vis.window is None and flock.scope is None:
@@ -227,8 +260,11 @@ class Windowed(Backend):
         blocks = Blocks(flock.vis, flock.accum_dtype)
         out, row_stats = fold(flock, blocks, stats)
         if blocks.leading:
-            rows = torch.arange(blocks.leading, device=out.device)
-            front, _, first = dense(flock.rows(rows), stats)
+            rows = flock.rows(torch.arange(blocks.leading, device=out.device))
+            if stats:
+                front, _, first = dense(rows.repeat_kv(), stats)
+            else:
+                front, first = decode(rows), None
             out = torch.cat([front, out[..., blocks.leading :, :]], -2)
             if row_stats is not None and first is not None:
                 row_stats = row_stats.with_leading(first, blocks.leading)
