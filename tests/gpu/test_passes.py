@@ -34,7 +34,8 @@ def test_the_main_pass_equals_its_definition(name):
     for case, gaps in found.items():
         words, dtype = case.split(", ")
         assert gaps.pop("out") < (MOVED if "sep" in words else OUT)[dtype], case
-        assert gaps.pop("second") < 1e-6, case  # the mass that is left
+        assert gaps.pop("second") < 1e-6, case  # log-sum-exp
+        assert gaps.pop("third") < 1e-6, case  # the mass that is left
         assert max(gaps.values()) < GRADIENT[dtype], (case, gaps)
 
 
@@ -46,6 +47,15 @@ def test_the_backend_equals_the_definition(name):
         half = case.endswith("bfloat16")
         assert gaps.pop("out") < (1e-2 if half else 2e-6), case
         assert max(gaps.values()) < (5e-2 if half else 5e-5), (case, gaps)
+
+
+def test_losses_equal_the_definition():
+    found = interpreted.errors("losses")
+    assert len(found) == len(interpreted.LOSSES)
+    for case, gaps in found.items():
+        half = case.endswith("bfloat16")
+        assert max(gaps.pop(n) for n in ("align", "sep", "coh")) < (1e-3 if half else 2e-6), case
+        assert max(gaps.values()) < (2e-2 if half else 5e-5), (case, gaps)
 
 
 def test_the_centre_pass_equals_its_definition():

@@ -34,6 +34,8 @@ CASES = {
     "grouped": {"kv_heads": 2, "position": "rope"},
     "cross": {"cross": True, "causal": False},
     "losses": {"losses": True},
+    "losses in half": {"losses": True, **HALF},
+    "folded": {"backend": "folded", "losses": True},
     "window": {"window": 64},
     "window and globals": {"window": 64, "n_global": 3, "padded": True},
     "losses in a window": {"window": 16, "losses": True},
@@ -57,7 +59,7 @@ KERNEL = {
     **dict.fromkeys(BY_PAIR, "bmm"),
     **{name: "list_attention" for name in CASES if "flock" in name and name not in BY_PAIR},
     **{name: "bmm" for name in CASES if "window" in name},
-    "losses": "_scaled_dot_product_efficient_attention",
+    "folded": "_scaled_dot_product_efficient_attention",
     "flock, sparse weights": "list_dot",
     "flock in float64": "bmm",
 }

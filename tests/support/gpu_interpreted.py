@@ -115,6 +115,62 @@ for name, cases in FUSED.items():
     group(name)(lambda cases=cases: fused(cases))
 
 
+LOSSES = {
+    "causal padded grouped low-rank": "float32",
+    "by head wide": "float32",
+    "causal local": "bfloat16",
+}
+
+
+@group("losses")
+def losses():
+    """The three losses and the output of `fused` against the definition in float64, and all
+    gradients of their sum. The values of "wide" do not fit into one pass with the columns of z."""
+    import torch
+
+    from ascender import LowRank, asc_attention
+    from ascender.core.backends import fused
+    from ascender.core.rules import Rules
+    from ascender.kernels import gpu
+    from support.laws import gap
+
+    B, H, n, found = 2, 4, 9, {}
+    for words, dtype in LOSSES.items():
+        g, has = torch.Generator().manual_seed(0), set(words.split())
+        G, Z = 2 if "grouped" in has or "wide" in has else H, H if "head" in has else 1
+        fused.WIDEST = 6 if "wide" in has else 128
+        sizes = {"q": (H, n, 6), "k": (G, n, 6), "v": (G, n, 5), "z": (Z, n, 3), "h": (1, n, 4)}
+        if "low-rank" in has:
+            sizes |= {"left": (H, n, 2), "right": (1, n, 2)}
+        leaves = {name: torch.randn(B, *size, generator=g) for name, size in sizes.items()}
+        leaves = {name: t.to(getattr(torch, dtype)) for name, t in leaves.items()}
+        leaves["omega_sep"] = torch.tensor([0.7, 0.9, 0.5, 1.1])
+        mask = torch.ones(B, 1, 1, n, dtype=torch.bool)
+        mask[1, ..., :2] = "padded" not in has
+        weight, sides = torch.randn(B, H, n, 5, generator=g), []
+        for name in ("fused", "dense"):
+            gpu.on_gpu = lambda t, name=name: name == "fused"
+            kind = torch.float64 if name == "dense" else None
+            x = {n: t.detach().to(kind or t.dtype).requires_grad_() for n, t in leaves.items()}
+            rules = Rules(
+                k=2, kappa=2.0, omega_sep=x["omega_sep"],
+                local_scope="neighbours" if "local" in has else "visible",
+            )  # fmt: skip
+            out, each = asc_attention(
+                *(x[n] for n in "qkvzh"), rules=rules, causal="causal" in has, mask=mask,
+                other=LowRank(x["left"], x["right"]) if "left" in x else None,
+                backend=name, return_losses=True,
+            )  # fmt: skip
+            parts = [each.align, each.sep, each.coh]
+            loss = (out * weight).sum() + 3 * each.align + 5 * each.sep + 7 * each.coh
+            sides.append([out, *parts, *torch.autograd.grad(loss, list(x.values()))])
+        names = ("out", "align", "sep", "coh", *leaves)
+        found[f"{words}, {dtype}"] = {
+            name: gap(a, b) for name, a, b in zip(names, *sides, strict=True)
+        }
+    return found
+
+
 @group("sums")
 def sums():
     """dot, bag and their gradients against gathers, ragged in every axis."""
@@ -320,7 +376,8 @@ def both_sides(inputs, ours, plain, grads_of):
         grads = torch.autograd.grad(loss, list(leaves.values()))
         sides.append([*results, *grads])
     found = [gap(*(t.nan_to_num(neginf=0) for t in pair)) for pair in zip(*sides, strict=True)]
-    return dict(zip(["out", "second", *names], found, strict=True))
+    results = ["out", "second", "third"][: len(found) - len(names)]
+    return dict(zip([*results, *names], found, strict=True))
 
 
 def passes(cases):
@@ -330,15 +387,15 @@ def passes(cases):
     from ascender.kernels.gpu.main_pass import Pass, definition, main_pass
 
     def ours(given):
-        out, left = main_pass(Pass(**given))
-        return out, out.new_zeros(()) if left is None else left
+        out, lse, left = main_pass(Pass(**given))
+        return out, lse, out.new_zeros(()) if left is None else left
 
     def plain(given):
-        out, _, left = definition(Pass(**given))
-        return out, left if "lists" in given else out.new_zeros(())
+        out, lse, left = definition(Pass(**given))
+        return out, lse, left if "lists" in given else out.new_zeros(())
 
     return {
-        f"{words}, {dtype}": both_sides(pass_inputs(words, getattr(torch, dtype)), ours, plain, 1)
+        f"{words}, {dtype}": both_sides(pass_inputs(words, getattr(torch, dtype)), ours, plain, 2)
         for words, dtype in cases
     }
 

@@ -121,14 +121,14 @@ def fold(
         flock = flock.with_lifted_values()
     plain = [] if flock.other is None else [columns(flock.other, flock.vis.N, flock.vis.M)]
     out, lse, at = layout.weigh(flock, scores, plain)
-    sep = row_stats = None
+    sep = found = None
     if r.active("sep"):
         out, sep = _separate(flock, layout, crowd, at, out, lse, stats)
     if stats:
         c = crowd.centre[0] if r.active("coh") else None
-        row_stats = _row_stats(layout, lists, u, sep, c, out[..., e:])
+        found = row_stats(layout, lists, u, sep, c, out[..., e:])
     out = out[..., :e].to(dtype)
-    return out if flock.vis.mask is None else out.masked_fill(layout.count == 0, 0), row_stats
+    return out if flock.vis.mask is None else out.masked_fill(layout.count == 0, 0), found
 
 
 def rule_scores(flock: Flock, crowd: Crowd, lists: Lists | None) -> list[Score]:
@@ -335,7 +335,7 @@ def _by_definition(flock: Flock, stats: bool) -> Float[Tensor, "B H R e1"]:
     return torch.cat([out.to(flock.accum_dtype), row_stats.sep], -1)
 
 
-def _row_stats(
+def row_stats(
     layout: Layout, lists: Lists | None, u: Tensor | None, sep: Tensor | None, c: Tensor | None,
     m: Float[Tensor, "B H N z1"],
 ) -> RowStats:  # fmt: skip

@@ -7,10 +7,14 @@ keys, values and geometry read where they lie.
 The columns r are of float32: ‖z_j‖², positions, biases by key. The main pass and the centre pass
 are kernels/gpu/main_pass.py and centre_pass.py; row variances, headings and the search are those of
 the fold. Separation moves mass inside the main pass, whose backward takes the corrected rows.
+
+Losses want Σ_j A_ij lift(z_j), which are more columns of the values, and the weights of listed
+keys, exp(s_il + b_il − lse'_i); both in float32.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -25,8 +29,10 @@ from ascender.core.backends.fold import (
     Crowd,
     KernelPasses,
     Score,
+    at_most,
     few_rows,
     penalties,
+    row_stats,
     rows_again,
     rule_scores,
 )
@@ -80,15 +86,17 @@ class FusedLayout(FullLayout):
         return None if self.keys is None else self.keys.expand(batch, -1, -1)
 
     def main_pass(
-        self, flock: Flock, scores: list[Score], lists: Tensor | None, bias: Tensor | None
-    ) -> tuple[Float[Tensor, "B H N e"], Float[Tensor, "B H N"] | None]:
-        """(out, the mass that separation leaves) under all terms of the score."""
+        self, flock: Flock, scores: list[Score], lists: Tensor | None, bias: Tensor | None,
+        stats: bool,
+    ) -> MainPass:  # fmt: skip
+        """Attention under all terms of the score, for losses in float32."""
         from ascender.kernels.gpu.main_pass import Pass, main_pass
 
-        (B, H, N, d), dtype, r = flock.q.shape, flock.q.dtype, flock.rules
+        (B, H, N, d), r = flock.q.shape, flock.rules
+        dtype = flock.accum_dtype if stats else flock.q.dtype
         per_tau = 1 / r.at("tau_score", flock.q.float())
         sigma = per_tau * d**-0.5
-        q, parts = flock.q, dict[str, Any]()
+        q, k, parts = flock.q, flock.k.to(dtype), dict[str, Any]()
         ranks = []
         if flock.other is not None:
             left, right = columns(flock.other, N, flock.vis.M)
@@ -107,13 +115,40 @@ class FusedLayout(FullLayout):
                 parts |= {"a": (f * score.x).to(dtype), "u": score.y.to(dtype)}
         if ranks:
             parts |= _together(ranks, B, H)
+        q = q.to(dtype)
+        pairs = [(q * sigma, k), *((parts[x], parts[y]) for x, y in PAIRS if x in parts)] * stats
         if lists is not None and bias is not None:
             parts |= {"lists": lists.expand(B, -1, -1, -1).int()}
             parts |= {"bias": bias.float().expand(B, H, -1, -1)}
-        return main_pass(Pass(
-            q.to(dtype), flock.k, flock.v, _by_head(sigma, H, flock.z[1]), **parts,
+        of = Pass(
+            q, k, flock.v.to(dtype), _by_head(sigma, H, flock.z[1]), **parts,
             mask=self._mask(B), causal=self.vis.causal, cu=self.vis.cu, longest=self.vis.longest,
-        ))  # fmt: skip
+        )  # fmt: skip
+        if (G := of.v.shape[1]) > k.shape[1]:  # values with columns of a geometry by head
+            of = replace(of, k=repeat_kv(k, G), u=None if of.u is None else repeat_kv(of.u, G))
+        out, lse, mass = main_pass(replace(of, v=of.v[..., :WIDEST]))
+        if of.v.shape[-1] > WIDEST:
+            out = torch.cat([out, main_pass(replace(of, v=of.v[..., WIDEST:]))[0]], -1)
+        return MainPass(out, lse, mass, pairs)
+
+
+PAIRS = (("a", "u"), ("c", "z"), ("x", "y"))
+
+
+@dataclass(frozen=True)
+class MainPass:
+    """What the main pass found. `pairs`: x, y whose products x_i·y_j sum to the scores."""
+
+    out: Float[Tensor, "B H N e"]
+    lse: Float[Tensor, "B H N"]
+    left: Float[Tensor, "B H N"] | None  # the mass that separation leaves
+    pairs: list[tuple[Tensor, Tensor]]
+
+    def weights(self, lists: Lists, bias: Tensor) -> Float[Tensor, "B H N K"]:
+        """Of the listed keys, after separation."""
+        s = sum((lists.dot(x.float(), y.float()) for x, y in self.pairs), bias)
+        s = lists.masked(s - self.lse.masked_fill(self.lse == -torch.inf, 0).unsqueeze(-1))
+        return lists.masked(at_most(s, 0).exp())
 
 
 def _by_head(number: Number, heads: int, like: Tensor) -> Float[Tensor, "H"]:
@@ -131,33 +166,50 @@ def _together(ranks: list[tuple[Tensor, Tensor]], B: int, H: int) -> dict[str, T
     return {"x": x, "y": y}
 
 
-def fused(flock: Flock, layout: FusedLayout) -> Float[Tensor, "B H N e"]:
-    """out = A v."""
-    r, M, dtype = flock.rules, flock.vis.M, flock.v.dtype
-    near = of_keys = None
+def fused(
+    flock: Flock, layout: FusedLayout, stats: bool = False
+) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
+    """(A v, what the losses need where `stats` asks for it)."""
+    r, M, (e, dtype) = flock.rules, flock.vis.M, (flock.v.shape[-1], flock.v.dtype)
+    near = of_keys = every = None
     if r.needs_neighbours:
         members, (H, G) = flock.members, (flock.q.shape[1], flock.k.shape[1])
         shared = r.local_scope == "visible" and members.shape[1] == 1
         geometry = shared and flock.z_k.shape[1] == flock.h_k.shape[1] == 1
         near = Lists(members, 1 if geometry else H, M)
         of_keys = Lists(members, G if members.shape[1] == 1 else H, M)
+        every = Lists(members, H, M) if stats else None
     crowd = Crowd(flock, layout, near, KernelPasses())
     scores = rule_scores(flock, crowd, of_keys)
-    if not r.active("sep") or near is None:
-        return layout.main_pass(flock, scores, None, None)[0]
-    _, b = penalties(flock, layout, crowd)
-    out, left = layout.main_pass(flock, scores, near.index, b)
-    assert left is not None
-    left = left.unsqueeze(-1)
-    few, which = few_rows(left, left < LITTLE)
-    again = rows_again(flock, few.squeeze(-1), which, False)
-    return torch.where(few, again[..., :-1], out).to(dtype)
+    u = scores[0].x if stats and r.active("align") else None
+    c = crowd.centre[0] if stats and r.active("coh") else None
+    if c is not None:
+        flock = flock.with_lifted_values()
+    phi = b = sep = None
+    if r.active("sep") and near is not None:
+        phi, b = penalties(flock, layout, crowd)
+    whole = layout.main_pass(
+        flock, scores, None if b is None or near is None else near.index, b,
+        stats,
+    )  # fmt: skip
+    out = whole.out
+    if phi is not None and b is not None and every is not None:
+        sep = (whole.weights(every, b) * phi).sum(-1, keepdim=True)
+    if whole.left is not None:
+        left = whole.left.unsqueeze(-1)
+        few, which = few_rows(left, left < LITTLE)
+        again = rows_again(flock, few.squeeze(-1), which, stats)
+        out = torch.where(few, again[..., :-1], out)
+        sep = None if sep is None else torch.where(few, again[..., -1:], sep)
+    found = row_stats(layout, every, u, sep, c, out[..., e:]) if stats else None
+    return out[..., :e].to(dtype), found
 
 
 class Fused(Backend):
     """The whole sequence by Triton kernels."""
 
     name = "fused"
+    gives_stats = True
 
     def takes_groups(self, flock: Flock) -> bool:
         """Where masks by head do not tell the heads of a group apart."""
@@ -182,4 +234,4 @@ class Fused(Backend):
     def run(
         self, flock: Flock, stats: bool = False
     ) -> tuple[Float[Tensor, "B H N e"], RowStats | None]:
-        return fused(flock, FusedLayout(flock.vis, flock.accum_dtype)), None
+        return fused(flock, FusedLayout(flock.vis, flock.accum_dtype), stats)

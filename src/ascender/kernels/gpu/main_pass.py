@@ -30,8 +30,8 @@ SCHEMA = ", ".join(f"Tensor{'?' if name in OPTIONAL else ''} {name}" for name in
 library = torch.library.Library("ascender", "FRAGMENT")
 library.define(f"main_pass({SCHEMA}, bool causal, int longest) -> (Tensor, Tensor, Tensor)")
 library.define(
-    f"main_pass_backward(Tensor grad, Tensor out, Tensor lse, {SCHEMA}, bool causal, int longest) "
-    "-> Tensor[]"
+    f"main_pass_backward(Tensor grad, Tensor? grad_lse, Tensor out, Tensor lse, {SCHEMA}, "
+    "bool causal, int longest) -> Tensor[]"
 )
 
 
@@ -71,35 +71,40 @@ class Pass:
         return [getattr(self, name) for name in INPUTS]
 
 
-def main_pass(of: Pass) -> tuple[Tensor, Tensor | None]:
-    """(out, m): out (B, H, N, e) in the type of v, of float32 where lists are given; m (B, H, N) is
-    the mass that separation leaves, without a gradient. The division is by at least 2⁻²³ (2⁻¹⁰ in
-    float16)."""
+def main_pass(of: Pass) -> tuple[Tensor, Tensor, Tensor | None]:
+    """(out', lse', m): out' (B, H, N, e) in the type of v, of float32 where lists are given;
+    lse' (B, H, N), −∞ in a row that sees nothing; m (B, H, N) is the mass that separation leaves,
+    without a gradient. The division is by at least 2⁻²³ (2⁻¹⁰ in float16)."""
     inputs = [None if t is None else t.contiguous() for t in of.inputs()]
-    out, left = _MainPass.apply(of.causal, of.longest, *inputs)
-    return out, None if of.lists is None else left
+    out, lse, left = _MainPass.apply(of.causal, of.longest, *inputs)
+    return out, lse, None if of.lists is None else left
 
 
 class _MainPass(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, causal: bool, longest: int, *inputs: Any) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, causal: bool, longest: int, *inputs: Any
+    ) -> tuple[Tensor, Tensor, Tensor]:
         out, lse, left = torch.ops.ascender.main_pass(*inputs, causal, longest)
         ctx.save_for_backward(*inputs, out, lse)
         ctx.causal, ctx.longest = causal, longest
         ctx.mark_non_differentiable(left)
         ctx.set_materialize_grads(False)
-        return out, left
+        return out, lse, left
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any, grad: Tensor | None, grad_lse: Tensor | None, _: Any
+    ) -> tuple[Tensor | None, ...]:
         *inputs, out, lse = ctx.saved_tensors
-        if grad is None:
+        if grad is None and grad_lse is None:
             return (None,) * (2 + len(inputs))
+        grad = torch.zeros_like(out) if grad is None else grad
         by_name = dict(zip(INPUTS, inputs, strict=True))
         grad = grad.to(by_name["v"].dtype).contiguous()
         found = torch.ops.ascender.main_pass_backward(
-            grad, out, lse, *inputs, ctx.causal, ctx.longest
+            grad, grad_lse, out, lse, *inputs, ctx.causal, ctx.longest
         )
         names = [name for name in GRADIENTS if by_name[name] is not None]
         grads = dict(zip(names, found, strict=True))
@@ -179,17 +184,22 @@ def _forward(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
     return out, lse, left
 
 
-def _backward(grad: Tensor, out: Tensor, lse: Tensor, *inputs: Any) -> list[Tensor]:
+def _backward(
+    grad: Tensor, grad_lse: Tensor | None, out: Tensor, lse: Tensor, *inputs: Any
+) -> list[Tensor]:
+    """∂s_ij = p_ij (g_i·v_j − Δ_i) with Δ_i = g_i·out_i − ∂lse_i."""
     from ascender.kernels.gpu import main_pass_backward_kernels as kernels
     from ascender.kernels.gpu import moved_mass_kernels
 
-    of, grads = _of(inputs), _fake_backward(grad, out, lse, *inputs)
+    of, grads = _of(inputs), _fake_backward(grad, grad_lse, out, lse, *inputs)
     if of.cu is not None:
         for t in grads:
             t.zero_()
     present = [n for n in GRADIENTS if getattr(of, n) is not None]
     spare, by_name = lse, dict(zip(present, grads, strict=True))
     delta = (grad.float() * out.float()).sum(-1)
+    if grad_lse is not None:
+        delta = delta - torch.where(lse == -torch.inf, 0, grad_lse)
     tensors = {"GRAD": grad, "LSE": lse, "DELTA": delta}
     for name in GRADIENTS:
         tensors["D" + {"z": "Z_"}.get(name, name.upper())] = by_name.get(name, spare)
@@ -213,7 +223,9 @@ def _fake_forward(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
     return of.v.new_empty(*of.q.shape[:3], of.v.shape[-1], dtype=dtype), lse, left
 
 
-def _fake_backward(grad: Tensor, out: Tensor, lse: Tensor, *inputs: Any) -> list[Tensor]:
+def _fake_backward(
+    grad: Tensor, grad_lse: Tensor | None, out: Tensor, lse: Tensor, *inputs: Any
+) -> list[Tensor]:
     """Those of z and y have a part for every head; that of q is of σ q, in float32."""
     of = _of(inputs)
     grads = []
