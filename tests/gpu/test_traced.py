@@ -264,6 +264,19 @@ def test_a_token_of_a_retrofitted_model_waits_for_nothing(meta_as_gpu):
         assert not launches.waits
 
 
+def test_without_rules_a_stock_kernel_serves(meta_as_gpu):
+    """A λ of 0, as a schedule starts: nothing is left that others' kernels lack."""
+    q, k, v = torch.randn(3, 1, 4, 500, 16, device="meta", dtype=torch.bfloat16)
+    z, h = torch.randn(2, 1, 1, 500, 4, device="meta", dtype=torch.bfloat16)
+    off = {"lam_align": 0.0, "lam_sep": 0.0, "lam_coh": 0.0}
+    for rules, kernel in ((Rules(), "main_pass"), (Rules(**off), "_scaled_dot_product")):
+        with Launches() as launches:
+            ascender.asc_attention(q, k, v, z, h, rules=rules, causal=True)
+        assert any(name.startswith(kernel) for name in launches.names)
+        assert ("main_pass" in launches.names) == (kernel == "main_pass")
+        assert not launches.waits
+
+
 def packed_call(device, backward, **options):
     """asc_attention_varlen on 700 tokens in 16 sequences of at most 700, and its launches."""
     widths = {"q": (4, 16), "k": (2, 16), "v": (2, 16), "z": (1, 5), "h": (1, 5)}

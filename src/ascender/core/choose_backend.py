@@ -19,6 +19,7 @@ from ascender.core.backends.native import Native, lanes
 from ascender.core.backends.windowed import Windowed
 from ascender.core.flock import Flock
 from ascender.core.neighbours import inside_transform
+from ascender.core.rules import RULES
 
 BACKENDS: dict[str, Backend] = {
     "dense": Dense(),
@@ -55,7 +56,9 @@ def choose_backend(flock: Flock, stats: bool = False) -> str:
     if _native_limit(flock, small) >= vis.N * vis.M:
         preferred.append("native")
     if small < vis.N * vis.M:
-        preferred += ["fused", "folded"] if vis.window is None else ["windowed"]
+        ruled = any(flock.rules.active(rule) for rule in RULES)
+        whole = ["fused", "folded"] if ruled else ["folded", "fused"]  # else others' kernels do
+        preferred += whole if vis.window is None else ["windowed"]
     elif not torch.compiler.is_compiling():  # a compiler fuses the dense path itself
         preferred.append("compact")
     for name in preferred:
@@ -66,7 +69,7 @@ def choose_backend(flock: Flock, stats: bool = False) -> str:
     rows = flock.normalise is not None and small < vis.N * vis.M and not stats
     name = "decode" if rows and BACKENDS["decode"].refuses(flock) is None else "dense"
     if vis.N * vis.M > LARGE:
-        fast = preferred[-1]
+        fast = "folded" if vis.window is None else "windowed"
         warnings.warn(
             f"attention over {vis.N} × {vis.M} scores runs on {name}, with N×M matrices: "
             f"{fast} cannot: {BACKENDS[fast].refuses(flock)}",
