@@ -26,8 +26,8 @@ GPUS = {"A100": (8, 0), "H100": (9, 0), "B200": (10, 0)}
 NOTE = (
     "By rules, not by measurement{where}: bfloat16, d = 64, d_z = 15. With Triton, auto takes the "
     "backend fused, whose kernels are its own; these are those of folded, which auto takes where "
-    "all rules are off and for what fused refuses. Triton is {triton}installed here, FlashAttention-4 is {there}installed; "
-    "ASCENDER_GPU_KERNEL takes a kernel by name."
+    "all rules are off and for what fused refuses. Triton is {triton}installed here, "
+    "FlashAttention-4 is {there}installed; ASCENDER_GPU_KERNEL takes a kernel by name."
 )
 
 
