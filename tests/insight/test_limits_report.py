@@ -39,6 +39,7 @@ def test_the_report_is_whole_and_closed(found, inputs, tmp_path, monkeypatch):
     assert "정규화의 한계" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "<script" not in page
+    assert page.index('id="figures"') < page.index('<details class="fold">')
     csv = (tmp_path / "heads.csv").read_text(encoding="utf-8").splitlines()
     assert len(csv) == 1 + len(few.heads) + len(found.heads)
     assert "&lt;b&gt;few" in page

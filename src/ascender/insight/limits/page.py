@@ -16,7 +16,6 @@ from ascender.insight.limits.strings import STRINGS
 from ascender.insight.limits.summary import advice, compared, of, summary, verdict
 from ascender.report.figure import save_figure, style
 from ascender.report.page import (
-    Block,
     Items,
     PageFigure,
     Paragraph,
@@ -88,16 +87,20 @@ def _page(
     if said is not None:
         both = (Paragraph((said, said)), tables.side_by_side(*kept))
         sections.append(Section(("", ""), both))
-    for m, stored in zip(models, kept, strict=True):
+    for m in models:
         warnings = tuple((line, line) for line in guideline(of(m), m.flocks)) or (title["none"],)
-        model_tables = tuple(table(stored) for table in tables.tables_of(stored).values())
-        guide: tuple[Block, ...] = (Subheading(title["warnings"]), Items(warnings))
-        sections.append(Section((m.name, m.name), (*guide, *model_tables)))
+        guide = (Subheading(title["warnings"]), Items(warnings))
+        sections.append(Section((m.name, m.name), guide))
     defined = STRINGS.section("definition")
     if not any(m.flocks for m in models):
         del defined["flock"]
     definitions = Items(tuple(defined.values()), "soft")
     sections.append(Section(title["figures"], tuple(drawn), "figures"))
+    for stored in kept:
+        suffix = f": {stored['name']}"
+        heading = joined(title["tables"], (suffix, suffix))
+        model_tables = tuple(table(stored) for table in tables.tables_of(stored).values())
+        sections.append(Section(heading, model_tables, folded=True))
     sections.append(Section(title["definitions"], (definitions,)))
     said_first = tuple(Paragraph(pair, "said") for pair in advice(models[0]))
     above = f"ASCender · {names} · arXiv 2508.17821"

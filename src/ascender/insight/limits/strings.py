@@ -18,6 +18,7 @@ TEXTS: dict[str, Pair] = {
     "title.selection": ("Selected and unselected keys", "선택된 키와 선택되지 않은 키"),
     "title.temperature": ("Sensitivity by temperature", "온도별 민감도"),
     "title.figures": ("Figures", "그림"),
+    "title.tables": ("Tables", "표"),
     "title.definitions": ("Definitions", "정의"),
     "caption.support": (
         "Effective support exp(H) against the context length L, mean over heads. Dotted: all keys "
