@@ -152,5 +152,5 @@ def inline_svg(svg: str, prefix: str, label: str) -> str:
     head, rest = svg.split(">", 1)
     wide = re.search(r'width="([\d.]+)pt"', head)
     head = re.sub(r' (width|height)="[^"]*"', "", head)
-    most = f' style="max-width:{float(wide[1]) * 1.6:.0f}px"' if wide else ""
+    most = f' style="--natural:{float(wide[1]) * 1.6:.0f}px"' if wide else ""
     return f'{head} role="img" aria-label="{escape(label)}"{most}>{rest}'
