@@ -5,15 +5,17 @@ Examples (>>> …) become blocks of code. A list of arguments or fields,
     k        number of neighbours
     window   how many keys on each side
 
-becomes a list. Formulas are indented and are blocks of code in Markdown too.
+becomes a list. Formulas are indented and are blocks of code in Markdown too. The settings of a run
+have their help texts as such a list, and plain defaults in the signature.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import ExprCall, Extension, Function, Object, Parameter
 
 ENTRY = re.compile(r"^(\S+(?:, \S+)*) {2,}(\S.*)$")
 
@@ -50,7 +52,26 @@ def as_markdown(text: str) -> str:
 
 
 class Examples(Extension):
-    """Applied to every object that has a docstring."""
+    """Applied to every object that has a docstring, and to the settings of a run."""
+
+    def __init__(self) -> None:
+        self.help: dict[int, str] = {}  # by parameter: a derived class shares those of its base
+
+    def default_alone(self, parameter: Parameter) -> None:
+        """Of a field `setting(default, help)`: the default; the help is kept."""
+        call = parameter.default
+        if isinstance(call, ExprCall) and str(call.function) == "setting":
+            default, text = call.arguments[:2]
+            parameter.default = None if str(default) == "REQUIRED" else default
+            self.help[id(parameter)] = ast.literal_eval(str(text))
+
+    def on_function(self, *, func: Function, **_: Any) -> None:
+        if func.name != "__init__" or func.parent is None or func.parent.docstring is None:
+            return
+        for parameter in func.parameters:
+            self.default_alone(parameter)
+        items = [f"- `{p.name}`: {self.help[id(p)]}" for p in func.parameters if id(p) in self.help]
+        func.parent.docstring.value += "\n\n" + "\n".join(items) if items else ""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
         if obj.docstring is not None:
