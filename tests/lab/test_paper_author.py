@@ -8,10 +8,13 @@ import pytest
 from ascender.lab.bundle import Claim
 from ascender.lab.paper.author import AuthorText, Sentence, read_author, template
 from ascender.lab.paper.author_check import author_check, marked, unknown_numbers, unsupported
-from ascender.lab.paper.document import Bullets, TableBlock
-from ascender.lab.paper.facts import Facts
+from ascender.lab.paper.document import Bullets, Document, Paragraph, TableBlock, text
+from ascender.lab.paper.facts import Facts, shown
+from ascender.lab.paper.latex import latex
+from ascender.lab.paper.markdown import markdown
 from ascender.lab.paper.material import Material
 from ascender.lab.reports.claims import Finding
+from ascender.report.table import Cell, Column, Table
 
 CLAIMS = (
     Claim("It wins.", "이긴다.", "accuracy", "wins"),
@@ -127,12 +130,38 @@ def test_unsupported_sentences_are_listed_and_supported_ones_are_not(tmp_path):
     ]  # fmt: skip
 
 
-def test_numbers_are_looked_for_in_the_result_or_in_the_rows():
-    pair = ("by 0.0065 or 0.3", "0.0065, 0.3")
+def test_numbers_are_looked_for_in_the_result_or_in_what_the_paper_prints():
+    pair = ("by 0.0065 or 0.3, of 3 rules", "0.0065, 0.3")
     facts = of().facts
-    assert unknown_numbers(Sentence("a", pair), FOUND, facts) == ["0.3"]
-    assert unknown_numbers(Sentence("a", pair, (1,)), FOUND, facts) == ["0.3"]
-    assert unknown_numbers(Sentence("a", pair, (2,)), FOUND, facts) == ["0.0065", "0.3"]
+    facts.shown = {"": (0.00648, 0.99), "draft_quality": (0.99, 0.3)}
+    assert unknown_numbers(Sentence("abstract[1]", pair), FOUND, facts) == ["0.3"]
+    assert unknown_numbers(Sentence("captions.figure2[1]", pair), FOUND, facts) == ["0.3"]
+    assert unknown_numbers(Sentence("captions.quality[1]", pair), FOUND, facts) == ["0.0065"]
+    assert unknown_numbers(Sentence("captions.efficiency[1]", pair), FOUND, facts) == [
+        "0.0065", "0.3",
+    ]  # fmt: skip
+    assert unknown_numbers(Sentence("a", pair, (1,)), FOUND, facts) == ["0.3", "3"]
+    assert unknown_numbers(Sentence("a", pair, (2,)), FOUND, facts) == ["0.0065", "0.3", "3"]
+
+
+def test_what_the_paper_prints_is_its_numbers_of_rows_and_not_the_words_of_claims():
+    mean = Cell("0.84 ± 0.01", ("k",), {"mean": 0.8413, "sd": 0.012})
+    head = (Column("a", ("a", "a"), True), Column("b", ("b", "b")))
+    rows = ((Cell("saves 21%"), mean), (Cell("why", ("k",)), Cell("7 of 9", ("k",))))
+    table = Table("t", head, rows, ("T", "T"), ())
+    blocks = [
+        TableBlock(table), Paragraph(text("{n} and 95%", n=Cell("5", (), {"n": 5}))),
+        Paragraph(text("Mine: 77."), author=True),
+    ]  # fmt: skip
+    assert shown(blocks) == {"": (0.012, 0.8413, 5, 7, 9), "t": (0.012, 0.8413, 7, 9)}
+
+
+def test_references_in_a_sentence_are_numbers_in_the_table_of_sentences_too():
+    one = Sentence("conclusion[1]", ("See [#tab:author], {a|b} & [@dao2022].",) * 2, (1,))
+    own = AuthorText(conclusion=(one,))
+    found = Document(text("T"), (), (), tuple(author_check(of(), own, FOUND)))
+    assert r"See~\ref{tab:author}, \{a|b\} \& \citep{dao2022}. &" in latex(found, "en")
+    assert r"See 1, {a\|b} &amp; [@dao2022]. |" in markdown(found, "en")
 
 
 def test_without_sentences_there_is_no_section():

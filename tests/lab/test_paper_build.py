@@ -249,7 +249,7 @@ def test_figures_have_the_drafts_numbers_and_say_what_they_are_of(ablation):
     assert (shown.number, shown.label) == ("3", "fig:deltas")
     caption = shown.caption.plain("en")
     assert caption.startswith("Differences from vanilla, paired by seed, with 95% intervals.")
-    assert caption.endswith("Suite made-up: 30 trials, fewshot-digits, distinct.")
+    assert caption.endswith("Suite made-up (fewshot-digits, distinct), trials: 30.")
     assert "시행 30개" in shown.caption.plain("ko")
 
 

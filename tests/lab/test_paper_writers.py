@@ -148,6 +148,16 @@ def test_every_table_fits_a_page_at_seven_points_or_more(columns, text):
         assert min(SIZES) >= 7
 
 
+def test_the_room_that_is_left_goes_to_the_column_that_makes_rows_high():
+    head = tuple(Column(n, (n, n), True) for n in ("short", "long"))
+    words_of = (("a few words here", "and so on " * 30), ("other words", "and on and on " * 20))
+    one = Table("t", head, tuple(tuple(map(Cell, row)) for row in words_of), ("T", "T"), ())
+    (part,) = layouts(one, "en")
+    assert part.widths[1] > 3 * part.widths[0]
+    assert sum(part.widths) + GAP <= UPRIGHT + 0.5
+    assert lines(one, part, "en") <= 2 * 4
+
+
 def test_parts_of_a_table_have_every_column_and_the_names_of_the_rows():
     one = table(25, text="+0.0203 [−0.0077, +0.0529]")
     parts = layouts(one, "en")

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ascender.common.user_code import import_code, is_code
-from ascender.common.validate import lookup, nearest
+from ascender.common.validate import check_number, lookup, nearest
 from ascender.core.rules import RULES
 from ascender.core.schedule import LOSSES, Adaptive, LossWeights, Ramp, Schedule, changed
 from ascender.hf import (
@@ -61,8 +61,11 @@ class Run(Settings):
                 f"a divisor of batch = {self.batch}")  # fmt: skip
         for name, allowed in (("schedule", SCHEDULES), ("precision", PRECISIONS)):
             lookup(name, getattr(self, name), dict.fromkeys(allowed))
-        for name in self.losses:
+        if not isinstance(self.losses, Mapping):
+            raise ValueError(f"losses = {self.losses!r}; expected weights by name, {{'coh': 0.1}}")
+        for name, weight in self.losses.items():
             lookup("loss", name, dict.fromkeys(LOSSES))
+            check_number(f"losses[{name!r}]", weight, "a number ≥ 0", 0)
         if not isinstance(self.ramps, Mapping):
             raise ValueError(f"ramps = {self.ramps!r}; expected ramps by name, {{'sep': {{…}}}}")
         for name in self.ramps:

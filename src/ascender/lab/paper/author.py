@@ -14,7 +14,7 @@ from typing import Any
 from ascender.common.files import Damaged, read_text, reason
 from ascender.common.validate import nearest, need
 from ascender.lab.bundle import Claim
-from ascender.lab.paper.document import Text, text
+from ascender.lab.paper.document import Text, marked_up
 from ascender.report.strings import LANGUAGES, Pair, same
 
 EXPECTED = "YAML as `ascender paper --template` writes it"
@@ -35,8 +35,7 @@ class Sentence:
     @property
     def text(self) -> Text:
         """With the markup of a document, without fields."""
-        en, ko = (side.replace("{", "{{").replace("}", "}}") for side in self.pair)
-        return text((en, ko))
+        return marked_up(self.pair)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@ that make a claim, and a list of those that the measurements do not support."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 
 from ascender.lab.paper.author import AuthorText, Sentence
 from ascender.lab.paper.author_strings import AUTHOR
@@ -13,7 +14,6 @@ from ascender.lab.paper.document import (
     Bullets,
     Heading,
     Paragraph,
-    Spans,
     TableBlock,
     Text,
     joined_text,
@@ -21,7 +21,7 @@ from ascender.lab.paper.document import (
     verdict_text,
     words,
 )
-from ascender.lab.paper.facts import Facts, Numeral, numerals
+from ascender.lab.paper.facts import Facts, numerals
 from ascender.lab.paper.material import Material
 from ascender.lab.paper.numbers import counted, named
 from ascender.lab.paper.summary import Found
@@ -32,6 +32,13 @@ from ascender.report.table import Cell, Table
 
 ALL = Strings(STRINGS | AUTHOR)
 SUPPORTED = "supported"
+CAPTION = re.compile(r"captions\.(\w+)")  # of a sentence's place
+TABLES = {
+    "efficiency": ("draft_layers", "draft_training"),
+    "quality": ("draft_quality",),
+    "interpretability": ("draft_groups", "draft_rules", "draft_agreement"),
+}  # by the name of their caption
+FEW = ("2", "3")  # models, rules and the like are counted
 
 
 def marked(sentences: Iterable[Sentence], found: Found, facts: Facts) -> Text:
@@ -54,22 +61,30 @@ def _strange(one: Sentence, found: Found, facts: Facts) -> list[Pair]:
     """That numbers of a sentence are nowhere, where they are."""
     if not (strange := unknown_numbers(one, found, facts)):
         return []
-    return [AUTHOR.pair("no_result" if one.claims else "no_row", numbers=", ".join(strange))]
+    return [AUTHOR.pair("no_result" if one.claims else "not_shown", numbers=", ".join(strange))]
 
 
 def unknown_numbers(one: Sentence, found: Found, facts: Facts) -> list[str]:
     """Numbers of a sentence, in either language: of one with a claim those that neither the claim
-    nor its result has, of another those that no row, setting or criterion has."""
+    nor its result has; of the caption of tables those that are not in them; of another those that
+    the paper's own text before the appendix does not print."""
     plain = " ".join(dict.fromkeys(one.text.plain(lang) for lang in LANGUAGES))
     stated = (
         f"{claim.text} {finding.why}" for claim, finding in (found[n - 1] for n in one.claims)
     )
-    known = [n for text in stated for n in numerals(text)]
+    known = [n.value for text in stated for n in numerals(text)]
+    fine: Collection[str] = ()
+    if not one.claims:
+        known, fine = _shown(one, facts), (*facts.constants, *FEW)
+    strange = [n for n in numerals(plain) if not any(n.prints(x) for x in known)]
+    return list(dict.fromkeys(n.text for n in strange if n.text not in fine))
 
-    def has(n: Numeral) -> bool:
-        return any(n.prints(k.value) for k in known) if one.claims else facts.has(n)
 
-    return list(dict.fromkeys(n.text for n in numerals(plain) if not has(n)))
+def _shown(one: Sentence, facts: Facts) -> list[float]:
+    """The values among which the numbers of a sentence without a claim are looked for."""
+    caption = CAPTION.match(one.where)
+    names = TABLES.get(caption[1], ("",)) if caption else ("",)
+    return [x for name in names for x in facts.shown.get(name, ())]
 
 
 def unsupported(of: Material, own: AuthorText, found: Found) -> list[Sentence]:
@@ -94,7 +109,9 @@ def author_check(of: Material, own: AuthorText, found: Found) -> list[Block]:
     blocks.append(Paragraph(_say("counts", **sizes)))
     if claiming:
         table = _table(of, claiming, found)
-        blocks.append(TableBlock(table, authored=("place", "sentence", "own_claim")))
+        blocks.append(
+            TableBlock(table, authored=("place", "sentence", "own_claim"), marked=("sentence",))
+        )
     if wrong:
         blocks += [Heading(2, _say("list"), "sec:unsupported"), *_list(of, wrong, found)]
     else:
@@ -112,20 +129,15 @@ def _table(of: Material, sentences: Sequence[Sentence], found: Found) -> Table:
     for one in sentences:
         for n in one.claims:
             claim, finding = found[n - 1]
-            en, ko = map(_without_cites, one.text)
             rows.append({
                 "place": named(one.where),
-                "sentence": Cell(en, ko=ko),
+                "sentence": Cell(one.pair[0], ko=one.pair[1]),
                 "own_claim": Cell(f"{n}. {claim.text}", ko=f"{n}. {claim.text_ko}"),
                 "verdict": verdict_cell(finding.verdict),
                 "ground": ground(of, claim, finding),
             })  # fmt: skip
     words = ("place", "sentence", "own_claim", "verdict", "ground")
     return lab_table("author", rows, strings=ALL, words=words)
-
-
-def _without_cites(spans: Spans) -> str:
-    return "".join(span.text for span in spans if span.style != "cite").replace(" .", ".")
 
 
 def _list(of: Material, wrong: Sequence[Sentence], found: Found) -> list[Block]:

@@ -251,8 +251,8 @@ BODY = Strings({
     ),
     # --- figures
     "figure.of": (
-        "Suite `{suite}`: {trials} trials, {tasks}.",
-        "묶음 `{suite}`: 시행 {trials}개, {tasks}.",
+        "Suite `{suite}` ({tasks}), trials: {trials}.",
+        "묶음 `{suite}`({tasks}), 시행 {trials}개.",
     ),
     "missing.maps": (
         "Figure {n} (the terms of one attention) is not drawn: no suite here has attention maps or "

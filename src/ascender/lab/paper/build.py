@@ -34,10 +34,11 @@ from ascender.lab.paper.document import (
     Document,
     cited,
     labels_of,
+    marked_up,
     referred,
     text,
 )
-from ascender.lab.paper.facts import check, rows_of_numbers
+from ascender.lab.paper.facts import check, rows_of_numbers, shown
 from ascender.lab.paper.latex import latex
 from ascender.lab.paper.markdown import markdown
 from ascender.lab.paper.material import Material, material
@@ -93,19 +94,17 @@ def _document(
     drawn = drawings(of, data_dir)
     figures = {name: blocks(of, drawn, name) for name in drawn}
     say("writing sentences and tables")
+    if own.sentences():
+        none = AuthorText()
+        of.facts.shown = shown((*opening(of, found, none), *body(of, found, none, figures)))
     document = Document(
-        text(_braced(own.title)) if own.title else text(BODY["title"]), own.authors,
+        marked_up(own.title) if own.title else text(BODY["title"]), own.authors,
         tuple(opening(of, found, own)),
         (*body(of, found, own, figures), AppendixStart(), *appendix(of, found)),
     )  # fmt: skip
     checked(document, of, lang)
     save(drawn, new, lang, say)
     return document
-
-
-def _braced(pair: tuple[str, str]) -> tuple[str, str]:
-    en, ko = (side.replace("{", "{{").replace("}", "}}") for side in pair)
-    return en, ko
 
 
 def checked(document: Document, of: Material, lang: str) -> None:

@@ -213,4 +213,4 @@ def _registration(of: Material) -> Text:
 
 
 def _compute(of: Material) -> Text:
-    return _say("compute", hours=hours(of), device=in_a_row(devices(of)))
+    return _say("compute", hours=hours(of), device=in_a_row(devices(of), "; "))

@@ -14,7 +14,7 @@ a number that is not in the rows. latex.py and markdown.py write documents.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
@@ -71,6 +71,12 @@ style='words', cell=None))
     """
     en, ko = same(pair) if isinstance(pair, str) else pair
     return Text(tuple(_spans(en, fields, 0)), tuple(_spans(ko, fields, 1)))
+
+
+def marked_up(pair: Pair) -> Text:
+    """Text with markup and without fields: braces stand for themselves."""
+    en, ko = (side.replace("{", "{{").replace("}", "}}") for side in pair)
+    return text((en, ko))
 
 
 def joined_text(*texts: Text, joint: str = " ") -> Text:
@@ -187,6 +193,7 @@ class TableBlock:
 
     label     unique in the document; by default tab:NAME
     authored  columns with the author's own words
+    marked    columns whose cells have markup
     author    the author's own caption, below ours
     """
 
@@ -194,7 +201,12 @@ class TableBlock:
     label: str = ""
     caption: Text | None = None
     authored: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
     author: Text | None = None
+
+    def cell(self, row: Sequence[Cell], c: int) -> Cell | Text:
+        """A cell, as text where it has markup."""
+        return marked_up(row[c].pair) if self.table.columns[c].name in self.marked else row[c]
 
     @property
     def name(self) -> str:

@@ -23,6 +23,7 @@ from ascender.lab.reports.cells import (
     mean_cell,
     metric,
     number_cell,
+    short,
     verdict_cell,
 )
 from ascender.lab.reports.figures import cost
@@ -119,7 +120,7 @@ def _at_length(of: Material, results: SuiteResults, at: dict[str, Cost]) -> Iter
         yield {
             "length": number_cell(own.n, (), lambda n: f"{n:,}"),
             **_model(model, name),
-            "draft_latency": _known(of, cost_cell(own.forward_ms, base.forward_ms)),
+            "draft_latency": _known(of, _ms(own.forward_ms, base.forward_ms)),
             "draft_flops": _known(of, cost_cell(own.flops, base.flops)),
             "draft_memory": _known(of, _gb(own.memory_mb, base.memory_mb)),
             "draft_speed": _known(of, cost_cell(speed, usual)),
@@ -130,6 +131,11 @@ def _known(of: Material, cell: Cell) -> Cell:
     """A cell of the measured costs, which no trial is behind."""
     of.facts.derive({k: x for k, x in cell.data.items() if x is not None})
     return cell
+
+
+def _ms(ms: float | None, base: float | None, trials: tuple[str, ...] = ()) -> Cell:
+    """Milliseconds: three digits, without a power."""
+    return cost_cell(ms, base, trials, show=lambda x: short(x) if x < 999.5 else f"{x:,.0f}")
 
 
 def _gb(mb: float | None, base: float | None, trials: tuple[str, ...] = ()) -> Cell:
@@ -159,7 +165,7 @@ def _in_training(results: SuiteResults, task: str) -> Iterator[Row]:
             "task": named(task),
             **_model(model, name, own.keys),
             "n": count(len(own.records), own.keys),
-            "draft_step": cost_cell(_cost(own, "step_ms"), _cost(base, "step_ms"), trials),
+            "draft_step": _ms(_cost(own, "step_ms"), _cost(base, "step_ms"), trials),
             "draft_flops": cost_cell(own.mean(FLOPS), base.mean(FLOPS), trials),
             "draft_memory": _gb(_cost(own, "memory"), _cost(base, "memory"), trials),
             "draft_speed": cost_cell(

@@ -82,11 +82,13 @@ class Facts:
     trials      keys of the rows
     names       texts of the records and criteria, for names and settings
     constants   of the method: what is printed → where it is from
+    shown       values that our own sentences and tables print: by table, and of all as ""
     """
 
     trials: frozenset[str] = frozenset()
     names: str = ""
     constants: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, tuple[float, ...]] = field(default_factory=dict)
     _values: list[float] = field(default_factory=list)
     _exact: set[float] = field(default_factory=set)
 
@@ -206,6 +208,20 @@ def problem(cell: Cell, text: str, facts: Facts) -> str:
     if cell.keys or facts.known_name(text):
         return ""
     return "no row, setting or criterion has it"
+
+
+def shown(blocks: Iterable[Block]) -> dict[str, tuple[float, ...]]:
+    """The values that blocks print as numbers of the rows, by table, and of all blocks as ""."""
+    found: dict[str, set[float]] = {"": set()}
+    for block in blocks:
+        name = block.table.name if isinstance(block, TableBlock) else ""
+        for _, text, cell in printed(block, LANGUAGES[0]):
+            if cell is not None and (cell.data or cell.keys):
+                values = {float(x) for x in cell.data.values() if isinstance(x, int | float)}
+                values |= set() if values else {n.value for n in numerals(text)}
+                found.setdefault(name, set()).update(values)
+                found[""] |= values
+    return {name: tuple(sorted(values)) for name, values in found.items()}
 
 
 def check(blocks: Iterable[Block], facts: Facts, lang: str) -> None:

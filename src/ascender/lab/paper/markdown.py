@@ -25,7 +25,7 @@ from ascender.lab.paper.document import (
 )
 from ascender.lab.paper.strings import PAPER
 from ascender.report.strings import in_language
-from ascender.report.table import Table, markdown_text
+from ascender.report.table import Cell, markdown_text
 
 STARTS = re.compile(r"^(?=[#>+-]|\d+[.)])")  # of a line: would be a heading, a list or a quote
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -113,19 +113,27 @@ def _table(block: TableBlock, lang: str, numbers: Numbers) -> Iterator[str]:
     author = [_inline(block.author, lang, numbers)] if block.author else []
     yield " ".join(filter(None, [title, *notes, *author]))
     yield ""
-    yield from _grid(block.table, lang)
+    yield from _grid(block, lang, numbers)
 
 
-def _grid(table: Table, lang: str) -> Iterator[str]:
+def _grid(block: TableBlock, lang: str, numbers: Numbers) -> Iterator[str]:
     """A pipe table; the dashes give pandoc the shares of the columns."""
+    table = block.table
     lines = [table.headings(lang), *table.texts(lang)]
     shares = [max(3, *(min(WIDE, len(line[i])) for line in lines)) for i in range(len(lines[0]))]
     yield f"| {' | '.join(map(_plain, lines[0]))} |"
     rules = ["-" * n if c.words else "-" * n + ":"
              for n, c in zip(shares, table.columns, strict=True)]  # fmt: skip
     yield f"| {' | '.join(rules)} |"
-    for line in lines[1:]:
-        yield f"| {' | '.join(map(_plain, line))} |"
+    for row in table.rows:
+        cells = (block.cell(row, c) for c in range(len(row)))
+        yield f"| {' | '.join(_cell(cell, lang, numbers) for cell in cells)} |"
+
+
+def _cell(cell: Cell | Text, lang: str, numbers: Numbers) -> str:
+    if isinstance(cell, Text):
+        return re.sub(r"(?<!\\)\|", r"\\|", _inline(cell, lang, numbers))
+    return _plain(in_language(cell.pair, lang))
 
 
 def _figure(block: FigureBlock, lang: str, numbers: Numbers) -> Iterator[str]:

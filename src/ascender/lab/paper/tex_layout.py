@@ -23,7 +23,7 @@ SIZES = (8, 7)  # points of type; \\footnotesize and \\scriptsize of a document 
 WIDER = {8: 1.06, 7: 1.13}  # the letters of small sizes, in units of their size
 GAP = 7.0  # points between columns
 LINES = 5  # a cell of words should not need more
-ALIKE = 1.0  # units: columns that need so little more or less are treated alike
+BIT = 0.5  # units
 SLACK = 0.2  # units: widths are estimates
 NAME = 11.5  # units: what is shorter is a name, and stays in one line
 TIGHT, FEW = 8.0, 48  # units that words get, in a table of so few rows, before it is turned
@@ -67,12 +67,14 @@ class Layout:
 
 @dataclass(frozen=True)
 class Need:
-    """What a column needs, in units of the size: its longest piece, what reads well, one line."""
+    """What a column needs, in units of the size: its longest piece, what reads well, one line; and
+    every cell in one line."""
 
     least: float
     good: float
     natural: float
     words: bool
+    cells: tuple[float, ...] = ()
 
 
 def layouts(table: Table, lang: str) -> list[Layout]:
@@ -108,11 +110,13 @@ def _need(table: Table, i: int, lang: str) -> Need:
     least = SLACK + max([_longest(text, cut) for text in texts] + [_longest(heading, PIECES)])
     natural = max([em(text) + SLACK for text in texts] + [least])
     two_lines = em(heading) / 2 + 1.0
+    cells = tuple(em(text) + SLACK for text in texts)
     if not _wordy(column, texts):
-        return Need(least, max(natural, min(two_lines, natural + 2)), natural, False)
+        good = max(natural, min(two_lines, natural + 2))
+        return Need(least, good, natural, False, cells)
     natural = max(natural, min(em(heading), natural + 4))
     good = natural if natural <= NAME else max(NAME, natural / LINES + 2)
-    return Need(least, max(least, good), natural, True)
+    return Need(least, max(least, good), natural, True, cells)
 
 
 def _wordy(column: Column, texts: Sequence[str]) -> bool:
@@ -150,21 +154,34 @@ def _asked(need: Need, pick: str, wide: float) -> float:
 
 
 def _spread(asked: Sequence[float], needs: Sequence[Need], free: float) -> list[float]:
-    """What is left goes to the columns that need the least of it to be in one line, columns that
-    need the same together; the rest to the others, in proportion."""
+    """What is left goes, bit by bit, to the column that makes the rows highest, until every cell is
+    in one line or nothing is left. A column of numbers gets all that it needs or nothing."""
     given, left = list(asked), free - sum(asked)
-    wish = {i: need.natural - x for i, (need, x) in enumerate(zip(needs, asked, strict=True))}
-    while left > 0 and any(x > 0 for x in wish.values()):
-        least = min(x for x in wish.values() if x > 0)
-        alike = [i for i, x in wish.items() if 0 < x <= least + ALIKE]
-        if sum(wish[i] for i in alike) > left:
+    while left > 0:
+        wish = {i: need.natural - given[i] for i, need in enumerate(needs)}
+        wish = {i: x for i, x in wish.items() if x > 0 and (needs[i].words or x <= left)}
+        weights = _heights(given, needs, wish)
+        if not any(weights.values()):
             break
-        for i in alike:
-            given[i], left = given[i] + wish[i], left - wish.pop(i)
-    total = sum(x for x in wish.values() if x > 0)
-    for i, more in wish.items():
-        given[i] += min(more, left * more / total) if more > 0 else 0
+        i = max(weights, key=weights.__getitem__)
+        more = min(wish[i], BIT, left) if needs[i].words else wish[i]
+        given[i], left = given[i] + more, left - more
     return given
+
+
+def _heights(
+    given: Sequence[float], needs: Sequence[Need], columns: Iterable[int]
+) -> dict[int, float]:
+    """How much lower the rows would be with a wider column: the lines of those that it makes the
+    highest cell of, over its width."""
+    weights = dict.fromkeys(columns, 0.0)
+    for row in zip(*(need.cells for need in needs), strict=True):
+        lines = [cell / width for cell, width in zip(row, given, strict=True)]
+        highest = max(lines)
+        for i in weights:
+            if lines[i] > 1 and lines[i] >= highest - 0.01:
+                weights[i] += lines[i] / given[i]
+    return weights
 
 
 def _parts(table: Table, needs: Sequence[Need]) -> Iterable[list[int]]:

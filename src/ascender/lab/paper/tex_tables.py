@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ascender.lab.paper.document import TableBlock
+from ascender.lab.paper.document import TableBlock, Text
 from ascender.lab.paper.strings import PAPER
 from ascender.lab.paper.tex_layout import GAP, Layout, layouts, lines
 from ascender.lab.paper.tex_text import inline, plain
 from ascender.report.strings import in_language
-from ascender.report.table import Cell, Table
+from ascender.report.table import Cell
 
 TOGETHER = 34  # lines up to which a table stays on one page
 TURN, TURNED_BACK = r"\begin{landscape}\LTcapwidth=\linewidth", r"\end{landscape}"
@@ -49,7 +49,7 @@ def _tabular(block: TableBlock, part: Layout, lang: str, i: int, n: int) -> list
         rf"\setlength{{\tabcolsep}}{{{GAP / 2}pt}}",
         _caption(block, lang, i, n, r"\captionof{table}", r"\captionof*{table}"),
         rf"\begin{{tabular}}{{@{{}}{_form(block, part)}@{{}}}}",
-        r"\toprule", _heading(block, part, lang), r"\midrule", *_rows(block.table, part, lang),
+        r"\toprule", _heading(block, part, lang), r"\midrule", *_rows(block, part, lang),
         r"\bottomrule", r"\end{tabular}", r"\end{minipage}\par\medskip", "",
     ]  # fmt: skip
 
@@ -66,7 +66,7 @@ def _longtable(block: TableBlock, part: Layout, lang: str, i: int, n: int) -> li
         r"\toprule", heading, r"\midrule", r"\endfirsthead",
         rf"\multicolumn{{{len(part.columns)}}}{{@{{}}l}}{{\emph{{{continued}}}}} \\*",
         r"\toprule", heading, r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot",
-        *_rows(block.table, part, lang),
+        *_rows(block, part, lang),
         r"\end{longtable}", "}", "",
     ]  # fmt: skip
 
@@ -85,21 +85,23 @@ def _caption(block: TableBlock, lang: str, i: int, n: int, first: str, later: st
     return rf"{first}{{{said}}}\label{{{block.name}}}"
 
 
-def _rows(table: Table, part: Layout, lang: str) -> Iterator[str]:
+def _rows(block: TableBlock, part: Layout, lang: str) -> Iterator[str]:
     """A small space where the first column changes, and between all rows where many have several
     lines; the first and the last rows of a long table are not left alone on a page."""
-    first = part.columns[0]
+    table, first = block.table, part.columns[0]
     grouped = len({row[first].text for row in table.rows}) < len(table.rows)
     last, spaced = len(table.rows) - 1, lines(table, part, lang) > MANY * len(table.rows)
     for n, row in enumerate(table.rows):
         if n and (spaced or (grouped and row[first].text != table.rows[n - 1][first].text)):
             yield r"\addlinespace[2pt]"
         end = r" \\*" if n < 2 or n >= last - 2 else r" \\"
-        yield " & ".join(_cell(row[c], lang) for c in part.columns) + end
+        yield " & ".join(_cell(block.cell(row, c), lang) for c in part.columns) + end
 
 
-def _cell(cell: Cell, lang: str) -> str:
+def _cell(cell: Cell | Text, lang: str) -> str:
     """The text of a cell; of one with numbers the parts in brackets stay together."""
+    if isinstance(cell, Text):
+        return inline(cell, lang)
     text = in_language(cell.pair, lang)
     if not cell.data:
         return plain(text)

@@ -53,7 +53,7 @@ def pareto(results: SuiteResults, say: Label) -> Figure | None:
         for axis, name in zip(row, COSTS, strict=True):
             costs = {c.variant: cost(c, name) for c in conditions}
             against(axis, quality, costs, styles, say, conditions[0].higher)
-            chance_line(axis, conditions[0], say, near=True, noted=axis is row[0])
+            chance_line(axis, conditions[0], say, near=True, noted=axis is row[-1])
             if row is rows[-1] or not many:
                 axis.set_xlabel(say(name))
         row[0].set_title(shortened(task, 40), loc="left", weight="bold")
@@ -180,17 +180,16 @@ def chance_line(
     axis: Axes, condition: Condition, say: Label, near: bool = False, noted: bool = True
 ) -> None:
     """A dotted line; with `near`, where it would compress the other points, a number and an arrow
-    (if `noted`)."""
+    above the panel (if `noted`)."""
     chance = condition.chance
     if chance is None:
         return
     low, high = axis.get_ylim()
     above, below = chance > 2 * high - low, chance < 2 * low - high
     if near and (above or below):
-        y, va, arrow = (0.97, "top", "↑") if above else (0.03, "bottom", "↓")
         if noted:
-            axis.text(0.98, y, f"{say('level')} {chance:.3g} {arrow}", transform=axis.transAxes,
-                  ha="right", va=va, fontsize="small", color="#555555")  # fmt: skip
+            said = f"{say('level')} {chance:.3g} {'↑' if above else '↓'}"
+            axis.set_title(said, loc="right", fontsize="medium", color="#555555")
     else:
         axis.axhline(chance, ls=":", zorder=0, label=say("level"), **THIN)
 
