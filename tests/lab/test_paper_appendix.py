@@ -17,6 +17,7 @@ from ascender.lab.paper import (
     footprint_strings,
     procedure_strings,
     settings_strings,
+    settings_tables,
     sweep_strings,
 )
 from ascender.lab.paper.appendix import appendix
@@ -32,6 +33,11 @@ from support.paper_cases import VARIANTS, finish, store
 
 DRAWS = 20
 POINTER = re.compile(r"`([a-z_/]+\.py):([\w.]+)`")
+
+
+def test_every_setting_has_its_meaning_in_korean():
+    names = [name for name in settings_tables.HELP if name not in settings_tables.OWN]
+    assert [n for n in names if f"ko.{n}" not in settings_strings.SETTINGS] == []
 
 
 def raw(root):
@@ -292,6 +298,23 @@ def test_a_failing_claim_never_appears_as_holding(tmp_path):
     assert "With the rules attention is better" not in texts["equal"]["en"]
     assert "No claim held." in texts["equal"]["en"]
     assert "성립한 주장은 없다" in texts["equal"]["ko"]
+
+
+def test_a_gain_over_all_controls_is_said_with_the_difference_from_each(tmp_path):
+    given = {"ours": "flock+far=4", "controls": ["vanilla"], "at_least": 0.083}
+    claim = {"text": "More.", "text_ko": "더.", "suite": "accuracy", "test": "gain_over_all"}
+    root = store(tmp_path, claims=[{**claim, "given": given}])
+    finish(root)
+    of = material(root, DRAWS, say=lambda line: None)
+    blocks = abstract(of, findings(of))
+    said = plain(blocks)
+    assert "flock+far=4 is better than every control by at least 0.083 on some task" in said
+    for task in cases.TASKS:
+        scores = {c.variant: c.summary.mean for c in of.suites["accuracy"].of_task(task)}
+        gap = re.escape(f"{scores['flock+far=4'] - scores['vanilla']:+.4f} ")
+        assert re.search(rf"{gap}\[.*?\] from vanilla on {task} \(3 seeds\)", said)
+    for lang in ("en", "ko"):
+        check(blocks, of.facts, lang)
 
 
 def test_an_unfinished_claim_is_open(made):

@@ -144,6 +144,13 @@ SETTINGS = Strings({
         "",
         "λ의 일정: default(분리는 스텝의 15% 뒤), constant, adaptive(검증 손실이 줄 때만 λ가 오름)",
     ),
+    "ko.ramps": (
+        "",
+        "규칙(align, sep, coh)과 보조 손실(losses)이 들어오는 때, 예: {\"sep\": {\"start\": 0.3, "
+        "\"length\": 0.1, \"shape\": \"cosine\", \"to\": 0.5}}. start와 length는 스텝에 대한 비율, "
+        "정수이면 스텝 수이다. shape는 constant, linear, cosine이다. 적지 않은 것은 일정을 따른다",
+    ),
+    "ko.rise": ("", "적응형 일정: 검증 손실이 가장 낮아질 때마다 λ가 오르는 양"),
     "ko.visible_share": ("", "무리 범위가 시작되기 전, 보이는 키 전체를 쓰는 스텝의 비율"),
     "ko.losses": ("", "보조 손실의 가중치, 예: {\"coh\": 0.1}"),
     "ko.every": ("", "검증 사이의 스텝"),

@@ -23,7 +23,7 @@ from ascender.lab.paper.numbers import (
     times,
 )
 from ascender.lab.paper.summary_strings import SUMMARY
-from ascender.lab.reports.cells import number, number_cell, p_value
+from ascender.lab.reports.cells import difference_cell, number, number_cell, p_value
 from ascender.lab.reports.claims import RULED, Finding, find, steps, worst_flops
 from ascender.lab.reports.suite_results import SuiteResults
 from ascender.report.table import Cell
@@ -145,6 +145,22 @@ def _gain(results: SuiteResults, claim: Claim, finding: Finding) -> Text:
     return _say("held.gain", **_baseline(results), **cells)
 
 
+def _gain_over_all(results: SuiteResults, claim: Claim, finding: Finding) -> Text:
+    """The tasks on which it holds, with the difference from each control."""
+    at_least, ours = claim.given["at_least"], finding.facts["ours"]
+    gaps = [
+        _say("held.over", task=named(task), control=named(name),
+             x=difference_cell(pair.mean, pair.interval, trials := _trials(results, task)),
+             seeds=count(pair.n, trials))
+        for (task, name), pair in finding.facts["over"].items()
+        if task in finding.facts["tasks"]
+    ]  # fmt: skip
+    return _say(
+        "held.gain_over_all", suite=named(claim.suite), ours=named(ours),
+        at_least=number_cell(at_least, (), _short), gaps=in_a_row(gaps),
+    )  # fmt: skip
+
+
 def _faster(results: SuiteResults, claim: Claim, finding: Finding) -> Text:
     goals = [
         _say(
@@ -251,6 +267,7 @@ def _short(x: float) -> str:
 
 
 SENTENCES: dict[str, Callable[[SuiteResults, Claim, Finding], Text]] = {
-    "wins": _wins, "gain": _gain, "faster": _faster, "beats": _beats, "cheaper": _cheaper,
-    "groups": _groups, "roles": _roles, "beside": _beside, "each": _each,
+    "wins": _wins, "gain": _gain, "gain_over_all": _gain_over_all, "faster": _faster,
+    "beats": _beats, "cheaper": _cheaper, "groups": _groups, "roles": _roles, "beside": _beside,
+    "each": _each,
 }  # fmt: skip

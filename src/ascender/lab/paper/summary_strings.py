@@ -63,6 +63,16 @@ SUMMARY = Strings({
         "The largest difference from {baseline} that is a win is {x} on {task} ({seeds} seeds).",
         "{baseline} 대비 우세로 판정된 가장 큰 차이는 {task}의 {x}이다(시드 {seeds}개).",
     ),
+    "held.gain_over_all": (
+        "In the suite `{suite}`, {ours} is better than every control by at least {at_least} on "
+        "some task, and wins against each: {gaps}.",
+        "묶음 `{suite}`에서 {ours}은(는) 어떤 과제에서 모든 대조군보다 {at_least} 이상 나으며 "
+        "각각에 우세하다: {gaps}.",
+    ),
+    "held.over": (
+        "{x} from {control} on {task} ({seeds} seeds)",
+        "{task}에서 {control} 대비 {x}(시드 {seeds}개)",
+    ),
     "held.faster": (
         "In the suite `{suite}` the rules reach every goal in fewer steps than {baseline} on "
         "every seed ({goals}).",

@@ -93,9 +93,9 @@ def gain_over_all(
     words = _words(results, flat)
     better = {key: pair.mean if higher else -pair.mean for key, (pair, higher) in flat.items()}
     held = [
-        all(words[task, name] == "win" and better[task, name] >= at_least for name in controls)
-        for task in pairs
-    ]
+        task for task in pairs
+        if all(words[task, name] == "win" and better[task, name] >= at_least for name in controls)
+    ]  # fmt: skip
     parts = [
         joined(same(f"{task}: "), listed([
             _with_verdict(name, pair.mean, words[task, name]) for name, (pair, _) in of.items()
@@ -103,7 +103,8 @@ def gain_over_all(
         for task, of in pairs.items()
     ]  # fmt: skip
     text = _say("over_all", ours=ours, tasks=joined(*parts, joint="; "))
-    return _finding(any(held), text, ours=ours, over={key: pair for key, (pair, _) in flat.items()})
+    over = {key: pair for key, (pair, _) in flat.items()}
+    return _finding(bool(held), text, ours=ours, over=over, tasks=held)
 
 
 def _paired_with(
