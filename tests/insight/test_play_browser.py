@@ -256,9 +256,31 @@ def test_a_drawn_digit_is_asked_about_and_not_scored(seen):
     assert tab.evaluate("() => S.panel") == "task"
 
 
+DROP = """([name, text]) => {
+    [window.before, $("trouble").textContent] = [own, ""];
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File([text], name));
+    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true }));
+}"""
+TAKEN = "() => own !== before || $('trouble').textContent"
+
+
 def drop(seen, text, name="own.csv"):
-    seen.tab.evaluate("([name, text]) => readCsv(new File([text], name))", [name, text])
+    """A file dropped onto the page."""
+    seen.tab.evaluate(DROP, [name, text])
+    seen.tab.wait_for_function(TAKEN)
     seen.frame()
+
+
+def test_a_csv_is_opened_by_the_button_too(seen, tmp_path):
+    (tmp_path / "own.csv").write_text("x,y\n1,2\n3,5\n4,1\n", "utf-8")
+    seen.tab.evaluate("() => { window.before = own }")
+    with seen.tab.expect_file_chooser() as chooser:
+        seen.tab.click("#csv")
+    chooser.value.set_files(tmp_path / "own.csv")
+    seen.tab.wait_for_function(TAKEN)
+    seen.frame()
+    assert seen.tab.evaluate("() => [S.scene, found.N, scene.note()]")[:2] == ["csv", 3]
 
 
 def test_a_csv_of_two_columns_is_points_and_of_more_is_projected(seen):
