@@ -68,7 +68,7 @@ def test_the_centre_pass_equals_its_definition():
 
 def test_packed_sequences_equal_the_definition():
     found = interpreted.errors("packed")
-    assert set(found) == set(interpreted.PACKED)
+    assert set(found) == {*interpreted.PACKED, "a layer"}
     for case, gaps in found.items():
         assert max(gaps.values()) < 5e-6, (case, gaps)
     assert max(interpreted.errors("running sums")["sums"].values()) < 1e-6
@@ -104,6 +104,7 @@ BUDGETS = {
     ("keys", 90, "bf16", 64, (32, 64, 4, 2)): 96,
     ("keys", 80, "fp32", 64, (16, 32, 8, 2)): 64,
     ("keys", 80, "bf16", 128, (32, 64, 8, 2)): 320,
+    ("keys", 80, "bf16", 128, (32, 32, 8, 2)): 32,
     ("keys", 90, "fp32", 128, (16, 32, 8, 2)): 800,
     ("queries", 80, "bf16", 64, (64, 32, 8, 2)): 32,
     ("queries", 90, "bf16", 64, (128, 32, 8, 2)): 32,

@@ -199,16 +199,19 @@ def test_decoding_waits_for_nothing(name):
 
 @pytest.mark.parametrize("backward", [False, True])
 def test_packed_sequences_wait_for_nothing(backward, meta_as_gpu):
-    """With max_seqlen; without it the length of the longest is read."""
-    layer = AscenderAttention(64, 4).to("meta")
+    """With max_seqlen; without it the length of the longest is read. A layer without biases of
+    pairs pads to 16 × 700 tokens nothing but h, for the search."""
     x = torch.randn(1, 700, 64, device="meta", requires_grad=backward)
-    cu = torch.zeros(4, dtype=torch.int32, device="meta")
-    with Launches() as launches, torch.set_grad_enabled(backward):
-        y = layer(x, causal=True, cu_seqlens=cu, max_seqlen=400)
-        if backward:
-            y.sum().backward()
-    assert y.shape == x.shape
-    assert not launches.waits
+    cu = torch.zeros(17, dtype=torch.int32, device="meta")
+    for position, packed in (("rope", True), ("learned", True), ("alibi", False)):
+        layer = AscenderAttention(64, 4, position=position, geometry="shared").to("meta")
+        with Launches() as launches, torch.set_grad_enabled(backward):
+            y = layer(x, causal=True, cu_seqlens=cu, max_seqlen=700)
+            if backward:
+                y.sum().backward()
+        assert y.shape == x.shape
+        assert not launches.waits
+        assert (launches.largest < 16 * 700 * 64) == packed
     with pytest.raises(Exception, match="meta"):
         layer(x, cu_seqlens=cu)
 

@@ -476,7 +476,29 @@ def packed():
             sides.append([out, *torch.autograd.grad((out * weight).sum(), list(x.values()))])
         pairs = zip(("out", *leaves), *sides, strict=True)
         found[words] = {name: gap(a, b) for name, a, b in pairs}
-    return found
+    return found | {"a layer": packed_layer(cu)}
+
+
+def packed_layer(cu):
+    """A layer with rotary positions that reads cu_seqlens, against the layer on a padded batch."""
+    import torch
+
+    from ascender import AscenderAttention
+    from ascender.kernels import gpu
+    from support.laws import gap
+
+    torch.manual_seed(0)
+    layer = AscenderAttention(24, 4, kv_heads=2, position="rope", d_z=3, d_a=4, k=2)
+    x, sides = torch.randn(1, int(cu[-1]), 24), []
+    for on_gpu, dtype in ((True, torch.float32), (False, torch.float64)):
+        gpu.on_gpu = lambda t, on_gpu=on_gpu: on_gpu
+        layer.to(dtype).zero_grad()
+        tokens = x.detach().to(dtype, copy=True).requires_grad_()
+        y = layer(tokens, causal=True, cu_seqlens=cu, max_seqlen=12)
+        y.sin().sum().backward()
+        grads = {name: p.grad.clone() for name, p in layer.named_parameters()}
+        sides.append({"y": y, "x": tokens.grad, **grads})
+    return {name: gap(t, sides[1][name]) for name, t in sides[0].items()}
 
 
 @group("running sums")

@@ -64,6 +64,11 @@ class Packed:
         sequence = torch.searchsorted(cu[1:].contiguous(), tokens, right=True)
         return Packed(index, sequence * max_seqlen + tokens - cu[sequence], real)
 
+    @property
+    def positions(self) -> Int[Tensor, "total"]:
+        """Of each token in its sequence."""
+        return self.place % self.index.shape[1]
+
     def pad(self, t: Shaped[Tensor, "total ..."], value: float = 0) -> Shaped[Tensor, "B L ..."]:
         """The sequences as a batch, filled up with `value`."""
         filled = torch.cat([t, t.new_full((1, *t.shape[1:]), value)])
@@ -123,7 +128,7 @@ def asc_attention_varlen(
     packed = Packed.of(cu_seqlens, q.shape[0], q.device, max_seqlen)
     flock = _as_one(tensors, neighbours, rules, options)
     if flock is not None and BACKENDS["fused"].refuses(flock) is None:
-        return _by_kernels(packed, cu_seqlens, flock)
+        return by_kernels(packed, cu_seqlens, flock)
     return _by_padding(packed, tensors, neighbours, rules, options)
 
 
@@ -157,8 +162,8 @@ def _as_one(
     ).with_affinity_in_bias()  # fmt: skip
 
 
-def _by_kernels(packed: Packed, cu_seqlens: Tensor, flock: Flock) -> Float[Tensor, "total H e"]:
-    """By kernels that read cu_seqlens."""
+def by_kernels(packed: Packed, cu_seqlens: Tensor, flock: Flock) -> Float[Tensor, "total H e"]:
+    """By kernels that read cu_seqlens; `flock` is the call as if all were one sequence."""
     total, device = flock.q.shape[2], flock.q.device
     cu = cu_seqlens.to(device=device, dtype=torch.int32)
     vis = Visibility.of(

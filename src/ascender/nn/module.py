@@ -22,6 +22,7 @@ from ascender.core.geometry import unit
 from ascender.core.index_loss import index_loss
 from ascender.core.losses import Losses, Source
 from ascender.core.neighbours import union
+from ascender.core.normalizers import Normalizer
 from ascender.core.rules import by_head
 from ascender.core.scope import FarKeys, FlockScope
 from ascender.core.visibility import Visibility
@@ -227,6 +228,22 @@ class AscenderAttention(Attention, RuleParameters, Source):
             return flock
         lists = cast(Tensor, check_neighbours(added, B, H, N))
         return flock.keeping_cached(neighbours=union(find_neighbours(flock), lists))
+
+    def packed_flock(self, x: Tensor, positions: Tensor, causal: bool) -> Flock | None:
+        needs_padding = (
+            type(self) is not AscenderAttention  # subclasses may make another flock
+            or self.flock_only
+            or self.window is not None
+            or (self.training and self.dropout > 0)
+            or bool(self.wanted())
+            or self.distance_bias is not None
+            or not {"embed", "rotate"}.issuperset(ways(type(self.position)))
+            or type(self.normalizer).sharpen is not Normalizer.sharpen
+        )
+        if needs_padding:
+            return None
+        call = self.call(x, causal=causal, positions=positions)
+        return self.flock(call).with_affinity_in_bias()
 
     def _lists(self, call: Call) -> tuple[str | Tensor, Tensor | None]:
         """(what N_k(i) goes by, L_m(i) where another layer's is given)"""

@@ -1,4 +1,5 @@
-"""A layer on packed sequences (core/varlen.py): attention within each of them."""
+"""A layer on packed sequences (core/varlen.py): attention within each of them, on a GPU by kernels
+that read cu_seqlens, elsewhere on a padded batch."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ from typing import Any
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ascender.core.varlen import Packed
+from ascender.core.choose_backend import BACKENDS
+from ascender.core.varlen import Packed, by_kernels
+from ascender.kernels import gpu
 
 
 def attend_packed(
@@ -22,4 +25,9 @@ def attend_packed(
         got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
         raise ValueError(f"x is {got} with cu_seqlens; expected (1, tokens, {attention.dim})")
     packed = Packed.of(cu_seqlens, x.shape[1], x.device, max_seqlen)
+    if (call["backend"] or attention.backend) in ("auto", "fused") and gpu.on_gpu(x):
+        flock = attention.packed_flock(x, packed.positions, call["causal"])
+        if flock is not None and BACKENDS["fused"].refuses(flock) is None:
+            out = by_kernels(packed, cu_seqlens, flock)
+            return attention._merge(out.transpose(0, 1)[None])
     return packed.unpad(attention(packed.pad(x[0]), mask=packed.real, **call)).unsqueeze(0)

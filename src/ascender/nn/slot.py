@@ -26,6 +26,7 @@ from ascender.common.validate import check_flag, check_int, check_number, check_
 from ascender.core.checks import KNOWN_ELSEWHERE, check_other, check_window, make_visibility
 from ascender.core.choose_backend import check_backend
 from ascender.core.combine import Bias, Parts, add_bias, repeat_kv
+from ascender.core.flock import Flock
 from ascender.core.normalizers import NORMALIZERS, Normalizer
 from ascender.core.normalizers import normalizer as make_normalizer
 from ascender.core.scope import FarKeys
@@ -248,6 +249,11 @@ class Attention(nn.Module, ABC):
         near = [call.neighbours] if return_neighbours else []
         y = self._merge(out) if usual else self._merge_finite(out)
         return (y, *parts, *near) if parts or near else y
+
+    def packed_flock(self, x: Tensor, positions: Tensor, causal: bool) -> Flock | None:
+        """The call on packed tokens as if they were one sequence, for kernels that read where each
+        begins; None where only a padded batch serves."""
+        return None
 
     def _nonfinite_call(self, x: Tensor, context: Tensor | None, inputs: dict[str, Any]) -> Call:
         """The call of tokens of which some are not finite or too large."""

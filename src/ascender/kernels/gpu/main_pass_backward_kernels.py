@@ -26,7 +26,7 @@ from ascender.kernels.gpu.tile_kernels import (
 )
 
 # Queries, keys, warps, stages of a program: the first for float32, the others for half precision.
-KEY_TILES = ((16, 32, 8, 2), (32, 64, 8, 2), (32, 64, 4, 2))
+KEY_TILES = ((16, 32, 8, 2), (32, 64, 8, 2), (32, 64, 4, 2), (32, 32, 8, 2))
 QUERY_TILES = ((32, 16, 8, 2), (64, 32, 8, 2), (128, 32, 8, 2))
 
 
