@@ -9,11 +9,11 @@ so no steps attend to everything first (visible_share 0).
 
 from ascender.lab import Suite, grid
 
-RATES = (1e-2, 3e-3, 3e-2, 1e-3)
+RATES = (1e-2, 3e-3, 3e-2, 1e-3, 1e-1)
 CITESEER = {"steps": 100, "every": 10, "visible_share": 0.0}
 VARIANTS = [
     "flock", "flock-no-rules", "flock+affinity_term=False",
-    "flock-no-rules+affinity_term=False", "ascender", "vanilla", "matched", "affinity",
+    "flock-no-rules+affinity_term=False", "graph", "vanilla", "ascender", "matched",
 ]  # fmt: skip
 SUITE = Suite(
     name="tune_structure",
