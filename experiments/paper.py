@@ -13,7 +13,7 @@ SUITE = Bundle(
     suites=(
         "accuracy", "interpretability", "efficiency", "replicate_first_trials", "ablation",
         "compatibility", "long", "ablation_other_tasks", "against_no_rules",
-        "compatibility_other_tasks", "sensitivity", "length",
+        "compatibility_other_tasks", "sensitivity", "length", "structure",
     ),
     claims=(
         Claim(
@@ -75,6 +75,24 @@ SUITE = Bundle(
             "Orthogonal to positions and kernels: it helps beside each as it does alone.",
             "위치 표현, 커널과 직교한다: 함께 써도 단독일 때처럼 도움이 된다.",
             "compatibility", "beside",
+        ),
+        Claim(
+            "Given lists of neighbours: flock scope is better by 0.083 than attention to "
+            "everything, with the same lists or without.",
+            "이웃 목록이 주어지면 무리 범위가 모든 토큰을 보는 어텐션보다(같은 목록이 있든 없든) "
+            "0.083 이상 낫다.",
+            "structure", "gain_over_all",
+            {"ours": "flock", "at_least": 0.083,
+             "controls": ["vanilla", "matched", "graph", "ascender"]},
+        ),
+        Claim(
+            "It is the rules and the affinity term: flock scope is better than attention to the "
+            "same lists without them.",
+            "규칙과 친화도 항의 효과다: 둘을 뺀 채 같은 목록을 보는 어텐션보다 무리 범위가 낫다.",
+            "structure", "gain_over_all",
+            {"ours": "flock", "at_least": 0.0, "controls": [
+                "flock-no-rules", "flock+affinity_term=False", "flock-no-rules+affinity_term=False",
+            ]},
         ),
     ),
 )  # fmt: skip

@@ -2,9 +2,9 @@
 
     ascender lab run structure --out lab/structure --data-dir data
 
-Citeseer as one graph: 3,327 papers, the field of each, 120 labelled. Which papers cite each other is
-used in four ways: flock scope (a paper attends to itself and its list), neighbours of the rules in
-visible scope, Graphormer's bias by distance, not at all. In flock scope with the rules and the
+Citeseer as one graph: 3,327 papers, the field of each, 120 labelled. Which papers cite each other
+is used in four ways: flock scope (a paper attends to itself and its list), neighbours of the rules
+in visible scope, Graphormer's bias by distance, not at all. In flock scope with the rules and the
 affinity term, with one of them and with neither, which is plain attention over the lists.
 
 Learning rates: the best of tune_structure for each attention (the same grid, validation, seed 0).

@@ -23,13 +23,14 @@ CLAIMS = "claims.json"
 @dataclass(frozen=True)
 class Claim:
     """A sentence of a paper, the suite that tests it, and the test by name with its options
-    (lab.reports.claims)."""
+    (lab.reports.claims). `fixed`: when its test was written down beside the trials."""
 
     text: str
     text_ko: str
     suite: str
     test: str
     given: Mapping[str, Any] = field(default_factory=dict)
+    fixed: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _write_claims(bundle: Bundle, out: Path) -> None:
     there = read_json(path, WROTE, claims=list)["claims"] if path.exists() else []
     claims = []
     for claim in bundle.claims:
-        fixed = (one["fixed"] for one in there if _claim(one, path) == claim)
+        fixed = (one.fixed for one in (_claim(one, path) for one in there) if one == claim)
         claims.append({**asdict(claim), "fixed": next(fixed, now())})
     if claims != there:
         text = json.dumps({"name": bundle.name, "claims": claims}, ensure_ascii=False, indent=1)
@@ -105,8 +106,7 @@ def claimed(folder: Path) -> tuple[str, tuple[Claim, ...]]:
 
 
 def _claim(one: Any, path: Path) -> Claim:
-    fields = checked(one, path, WROTE, fixed=str)
-    return made_of(Claim, {n: x for n, x in fields.items() if n != "fixed"}, path, WROTE)
+    return made_of(Claim, checked(one, path, WROTE, fixed=str), path, WROTE)
 
 
 def inside(folder: Path) -> list[Path]:

@@ -12,7 +12,18 @@ from ascender.report.strings import Pair, Strings, joined
 from ascender.report.table import Cell, Column, Table
 
 NONE = Cell("–")
-WORDS = ("task", "variant", "metric", "of", "role", "against", "paper_claim", "suite", "ground")
+WORDS = (
+    "task",
+    "variant",
+    "metric",
+    "of",
+    "role",
+    "against",
+    "paper_claim",
+    "suite",
+    "since",
+    "ground",
+)
 ROW_NAMES = ("task", "variant")
 Trials = tuple[str, ...]  # keys
 

@@ -340,6 +340,7 @@ def claims(stated: Sequence[Claim], suite_results: Mapping[str, SuiteResults]) -
         rows.append({
             "paper_claim": Cell(claim.text, ko=claim.text_ko),
             "suite": Cell(claim.suite),
+            "since": Cell(claim.fixed.partition("T")[0] or "–"),
             "trials": Cell(done),
             "verdict": verdict_cell(finding.verdict),
             "ground": Cell(finding.why, ko=finding.why_ko),

@@ -32,10 +32,10 @@ TABLE_STRINGS: dict[str, Pair] = {
         "각 실행의 최고 검증 점수, 시드 평균 ± 표준편차. 테스트 점수는 쓰지 않는다.",
     ),
     "note.claims": (
-        "The test of each claim was fixed before the runs (experiments/paper.py); claims.json "
-        "records when. Not testable: the data at this scale cannot test the claim. Trials: "
+        "Since: when the test of the claim was written down (experiments/paper.py), before its "
+        "runs. Not testable: the data at this scale cannot test the claim. Trials: "
         "finished / planned, one number where all are finished. Incomplete suites get no verdict.",
-        "각 주장의 검정은 실행 전에 정했고(experiments/paper.py), 그 시각은 claims.json에 있다. "
+        "부터: 주장의 검정을 실행 전에 적어 둔 날(experiments/paper.py). "
         "검정 불가: 이 규모의 자료로는 검정할 수 없다. 시행: 끝난 수 / 계획한 수이며, 모두 "
         "끝났으면 수 하나만 적는다. 끝나지 않은 묶음에는 판정이 없다.",
     ),
@@ -165,6 +165,7 @@ TABLE_STRINGS: dict[str, Pair] = {
     ),
     "column.paper_claim": ("claim", "주장"),
     "column.suite": ("suite", "묶음"),
+    "column.since": ("since", "부터"),
     "column.trials": ("trials", "시행"),
     "column.ground": ("result", "결과"),
     "column.validation": ("validation, mean ± sd", "검증, 평균 ± 표준편차"),
