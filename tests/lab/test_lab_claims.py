@@ -238,7 +238,8 @@ def test_a_bundle_is_reported_with_its_claims(tmp_path):
     assert "지지됨" in page
     assert "not run yet" in page
     assert json.loads((out / "claims.json").read_text())["claims"][0]["fixed"] == LONG_AGO
-    assert "| supported |" in (out / "tables" / "claims.md").read_text()
+    assert f"| {LONG_AGO[:10]} |" in (table := (out / "tables" / "claims.md").read_text())
+    assert "| supported |" in table
     again = bundle_report(out, tmp_path / "again", lang="both", draws=DRAWS)  # from rows alone
     assert (tmp_path / "again" / "index.html").read_text() == page
     assert again[-1].name == "index.html"
@@ -263,9 +264,10 @@ def test_no_verdict_before_the_runs_are_done(tmp_path):
     found = results_of(tmp_path, {"ascender": 0.1})
     sheet = replace(found.sheet, trials=(*(r["key"] for r in found.records), "later"))
     part = replace(found, source=replace(found.source, sheet=sheet))
-    (row,) = claims([Claim("A.", "가.", "x", "wins")], {"x": part}).rows
-    assert row[2].text == f"{len(found.records)} / {len(sheet.trials)}"
-    assert row[3].value == "unfinished"
+    (row,) = claims([Claim("A.", "가.", "x", "wins", fixed=LONG_AGO)], {"x": part}).records()
+    assert row["since"].text == LONG_AGO[:10]
+    assert row["trials"].text == f"{len(found.records)} / {len(sheet.trials)}"
+    assert row["verdict"].value == "unfinished"
 
 
 def test_claims_are_written_down_once(tmp_path, monkeypatch):
