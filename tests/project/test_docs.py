@@ -94,7 +94,7 @@ def unmatched(text, bib):
 
 
 def test_citations_and_references_match():
-    pages = sorted((ROOT / "docs").glob("*.md"))
+    pages = sorted((ROOT / "docs").rglob("*.md"))
     text, bib = "\n".join(map(read, pages)), read("docs/references.bib")
     assert unmatched(text, bib) == (set(), set())
     assert len(ENTRY.findall(bib)) == bib.count("\n@") > 0
@@ -291,7 +291,7 @@ def test_the_korean_results_have_the_english_numbers():
     korean = table_numbers(["docs/results.ko.md"])
     english = table_numbers(["docs/results.md", "docs/results/accuracy.md"])
     assert set(korean) == {"paper claims", "accuracy summary"}
-    assert all(len(rows) == 12 for rows in korean.values())
+    assert all(len(rows) >= 12 for rows in korean.values())
     for name, rows in korean.items():
         assert [sorted(row) for row in rows] == [sorted(row) for row in english[name]]
 
