@@ -8,6 +8,7 @@ Each gives a figure, or None where the records have nothing for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 from ascender.lab.judge import Condition, Record, matched, omega
@@ -101,6 +102,7 @@ def deltas(results: SuiteResults, say: Label) -> Figure | None:
     by_task = [conditions for conditions in by_task if conditions]
     if not by_task:
         return None
+    baseline = shortened(results.sheet.baseline, 24)
     heights = [0.62 + 0.2 * len(conditions) for conditions in by_task]
     figure = blank(PAGE, sum(heights))
     rows = figure.subplots(
@@ -117,10 +119,11 @@ def deltas(results: SuiteResults, say: Label) -> Figure | None:
         left.set_yticks(range(len(conditions)), [shortened(c.variant, 24) for c in conditions])
         right.set_yticks([])
         word = "own_difference" if results.sheet.against else "difference"
-        label = say(word, metric=metric_name(conditions[0]), baseline=results.sheet.baseline)
-        name_axes(left, conditions[0], label, "")
+        label = say(word, metric=metric_name(conditions[0]), baseline=baseline)
+        name_axes(left, conditions[0], fill(label, 40, break_on_hyphens=False), "")
     word = "own_cost_difference" if results.sheet.against else "cost_difference"
-    rows[-1][1].set_xlabel(say(word, baseline=results.sheet.baseline))
+    label = say(word, baseline=baseline)
+    rows[-1][1].set_xlabel(fill(label, 40, break_on_hyphens=False))
     legend(figure, [rows[0][1]])
     return figure
 
