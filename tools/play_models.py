@@ -2,10 +2,11 @@
 
     python tools/play_models.py runs/play src/ascender/insight/play/fewshot_digits.safetensors
 
-Vanilla and ASCender with two seeds and the same settings each, as small as
-experiments/quick.py has them, 2,000 steps. They were fixed before these runs; what comes out is written, whichever is better. The
-file also has the test images of the task and, in its metadata, the scores of the rounded models.
-Finished runs in the first folder are only read. Training takes about three minutes on one CPU core.
+Vanilla and ASCender with two seeds and the same settings each, as small as experiments/quick.py has
+them, 2,000 steps. They were fixed before these runs; what comes out is written, whichever is
+better. The file also has the test images of the task and, in its metadata, the scores of the
+rounded models. Finished runs in the first folder are only read. Training takes about three minutes
+on one CPU core.
 """
 
 import argparse
