@@ -1,4 +1,4 @@
-"""Who takes part in `ascender bench attention`: its name, what it is made of and compared with."""
+"""The candidates of `ascender bench attention`: name, inputs, and what each is compared with."""
 
 from __future__ import annotations
 

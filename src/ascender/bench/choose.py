@@ -124,7 +124,7 @@ def child(
     problem: dict[str, Any], options: dict[str, bool], work: str, backends: Sequence[str],
     threads: int,
 ) -> dict[str, float]:  # fmt: skip
-    """What the subprocess does."""
+    """Run the measurement in the subprocess."""
     torch.set_num_threads(threads)
     return _used(Problem(**problem), options, work, backends, find(problem["device"]))
 

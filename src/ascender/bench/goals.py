@@ -1,4 +1,4 @@
-"""What was asked of this package on a machine of two cores, and whether a run reached it."""
+"""Performance goals of this package on a machine of two cores, and whether a run reached them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who takes part in `ascender bench layer`: whole layers, in a training step."""
+"""The candidates of `ascender bench layer`: whole layers, in a training step."""
 
 from __future__ import annotations
 

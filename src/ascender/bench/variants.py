@@ -1,4 +1,4 @@
-"""Who takes part in `ascender bench variants`: every attention of the slot.
+"""The candidates of `ascender bench variants`: every attention of the slot.
 
 Heads in, heads out: `bias` and `mix` are measured, the projections around them are the same for
 all.

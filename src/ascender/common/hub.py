@@ -1,4 +1,4 @@
-"""Loading from the Hub: whatever keeps it from answering is one error that says what to do."""
+"""Loading from the Hub: every failure is one error that says what to do."""
 
 from __future__ import annotations
 

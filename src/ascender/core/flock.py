@@ -172,7 +172,7 @@ class Flock:
         return replace(self, scope=None, vis=vis, derived=derived)
 
     def with_base_scores(self, base: Float[Tensor, "B H N M"]) -> Flock:
-        """A copy whose neighbours by "scores" are ranked by a matrix that is written out anyway."""
+        """A copy whose neighbours by "scores" are ranked by base scores computed anyway."""
         return replace(self, derived={"base_scores": base.detach()})
 
     @property

@@ -91,7 +91,7 @@ def top_k(
 def top_k_of(
     scores: Float[Tensor, "B H N M"], vis: Visibility, sizes: tuple[int, ...]
 ) -> Int[Tensor, "B H N K"]:
-    """top_k by scores that are written out already."""
+    """top_k by scores that are already a matrix."""
     if max(sizes) == 0:
         return torch.full((scores.shape[0], 1, vis.N, 0), -1, device=scores.device)
     return pick(scores.clone(), vis, sizes)

@@ -1,6 +1,6 @@
 """A transformers mask matrix as causal, window and padding, so that backends that never write a
-matrix can compute it: told by the function that made the matrix (`described`), else read from it,
-for which a GPU's host waits."""
+matrix can compute it: from the function that made the matrix (`described`), else by reading the
+matrix, for which the host waits on a GPU."""
 
 from __future__ import annotations
 

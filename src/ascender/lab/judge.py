@@ -149,8 +149,8 @@ class Comparison:
 
 
 def flops_until(record: Record, step: int) -> float:
-    """Of the attention, in the forward passes over the examples of so many steps; in flock scope
-    also of the first ones, which attend to everything visible."""
+    """Attention FLOPs of the forward passes up to a step; in flock scope with those of the visible
+    phase, in which attention goes to everything visible."""
     first: Mapping[str, Any] = record.get("visible_phase") or {}
     early = min(step, first.get("steps", 0))
     usual = (step - early) * record["attention_flops_an_example"]

@@ -1,4 +1,4 @@
-"""Where to measure: a device by its name, its clocks and its memory.
+"""The device to measure on, by its name: its clocks and its memory.
 
 cpu    CPU time or the wall clock; resident memory, in a process of its own
 cuda   events in the stream of the GPU, or the wall clock while it is idle before and after;

@@ -1,4 +1,4 @@
-"""What a machine is, for records, benchmarks and `ascender doctor`: processor, memory, GPUs."""
+"""The machine, for records, benchmarks and `ascender doctor`: processor, memory, GPUs."""
 
 from __future__ import annotations
 

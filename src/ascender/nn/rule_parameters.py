@@ -193,7 +193,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def default(kind: type[RuleOptions], option: str) -> Any:
-    """The default of an option of a module: None where a number starts as another option says."""
+    """The default of an option of a module; None where another option sets the initial value."""
     return getattr(kind, option) if option in RuleOptions.__annotations__ else None
 
 

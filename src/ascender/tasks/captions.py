@@ -1,4 +1,4 @@
-"""A picture and a sentence in one sequence: does the sentence say what the picture shows?"""
+"""Image patches and the words of a caption in one sequence: does the caption match the image?"""
 
 from __future__ import annotations
 

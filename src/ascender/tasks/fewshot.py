@@ -1,4 +1,4 @@
-"""Pictures learned from the context alone: digits, or pieces of clothing, under random names."""
+"""Few-shot classification in context: images of digits or clothing with random labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words in their syntax trees: Universal Dependencies, with the trees as neighbours."""
+"""Tagging words of Universal Dependencies, with their syntax trees as neighbours."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Backend(ABC):
         """(A v, what the losses need where `stats` asks for it)."""
 
     def takes_groups(self, flock: Flock) -> bool:
-        """Whether it reads the grouped keys of a call where they lie."""
+        """Whether it reads the grouped keys of a call without copying them for each head."""
         return self.grouped
 
     def refuses(self, flock: Flock) -> str | None:

@@ -1,4 +1,4 @@
-"""The pieces that compact.py is made of, each with its way back."""
+"""The operations of compact.py, each with its hand-written backward."""
 
 from __future__ import annotations
 

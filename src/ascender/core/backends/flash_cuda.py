@@ -1,4 +1,4 @@
-"""Attention with its log-sum-exp on CUDA, by a kernel that others wrote (stock_kernels.py).
+"""Attention with its log-sum-exp on CUDA, by an existing kernel (stock_kernels.py).
 
 Widths are filled up with zeros to multiples of 16. Padding is a bias of −1e30, so that a row that
 sees nothing stays finite. Heads of keys or values that several heads of queries share are read

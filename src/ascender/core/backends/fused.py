@@ -1,5 +1,5 @@
-"""The whole sequence on a GPU with Triton: the fold (fold.py) with its products apart, and heads of
-keys, values and geometry read where they lie.
+"""The whole sequence on a GPU with Triton: the fold (fold.py) with separate products, reading
+shared heads of keys, values and geometry without a copy.
 
     S_ij = σ q_i·k_j + a_i·k̃_j + c_i·z_j + Σ_r x_ir y_jr        σ = 1/(√d τ_score)
     a_i = f^a_i u_i        c_i = 2 f^c_i c_i/τ_coh               f: the slope of a standardised row
@@ -137,7 +137,7 @@ PAIRS = (("a", "u"), ("c", "z"), ("x", "y"))
 
 @dataclass(frozen=True)
 class MainPass:
-    """What the main pass found. `pairs`: x, y whose products x_i·y_j sum to the scores."""
+    """Results of the main pass. `pairs`: x, y whose products x_i·y_j sum to the scores."""
 
     out: Float[Tensor, "B H N e"]
     lse: Float[Tensor, "B H N"]

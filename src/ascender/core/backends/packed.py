@@ -1,5 +1,5 @@
-"""Packed sequences on a GPU with Triton: the passes read cu_seqlens themselves (fused.py), and row
-variances come from moments of chunks of T tokens that never have two sequences:
+"""Packed sequences on a GPU with Triton: the passes read cu_seqlens directly (fused.py), and row
+variances come from moments of chunks of T tokens, none of which spans two sequences:
 
     tokens     a0 a1 a2 a3 a4 b0 c0 c1 …           T = 4
     chunks     a0 a1 a2 a3 | a4 · · · | b0 · · · | c0 c1 … | · · · ·

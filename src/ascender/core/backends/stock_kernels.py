@@ -1,12 +1,12 @@
-"""The attention kernels for CUDA that others wrote, with their log-sum-exp, and which one a pass of
-the fold takes.
+"""Existing attention kernels for CUDA that return the log-sum-exp, and the choice of one for a pass
+of the fold.
 
     fa4        FlashAttention-4 (pip install flash-attn-4), half precision, Hopper and Blackwell
     cudnn      cuDNN, half precision, values narrower than keys, Hopper and later
     flash      aten's FlashAttention-2, half precision, one width for keys and values, Ampere on
     efficient  aten's memory-efficient kernel: every dtype but float64, every width, a bias
 
-`choose` takes the first in this order that does not refuse; ASCENDER_GPU_KERNEL=name takes one by
+`choose` takes the first in this order that supports the pass; ASCENDER_GPU_KERNEL=name takes one by
 name. All have scale 1 here, and `causal` with as many queries as keys. Arguments are checked by the
 shape functions of torch; none of these kernels has run here, for there was no GPU.
 """
@@ -55,7 +55,7 @@ class StockKernel(ABC):
     differentiable = False  # whether forward has a gradient of its own, that of lse included
 
     def refuses(self, need: Pass) -> str | None:
-        """Why it cannot compute a pass and what it can, or None."""
+        """Why it cannot compute a pass, and what it supports; None if it can."""
         if need.dtype not in self.dtypes:
             return f"{need.dtype}; expected {' or '.join(map(str, self.dtypes))}"
         if need.biased:
@@ -209,7 +209,7 @@ KERNELS: dict[str, StockKernel] = {
 
 @lru_cache(1)
 def installed() -> bool:
-    """Whether FlashAttention-4 is there."""
+    """Whether FlashAttention-4 is installed."""
     return find_spec("flash_attn") is not None and find_spec("flash_attn.cute") is not None
 
 

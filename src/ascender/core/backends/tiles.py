@@ -1,4 +1,4 @@
-"""Attention on blocks, written out a cache-full at a time.
+"""Attention on blocks small enough for the CPU cache, in torch operators.
 
 A block of 32 × 288 scores is as small as a flash kernel's own tile: products and a softmax in
 reused scratch beat the kernel there, and every term's scores are at hand. Nothing of that size is

@@ -154,7 +154,7 @@ class Rules:
 
 
 def warn_cool(name: str, temperature: float) -> None:
-    """A warning where a temperature is so low that training becomes unstable."""
+    """Warn of a temperature so low that training may become unstable."""
     if temperature < COOLEST:
         warnings.warn(
             f"{name} = {temperature:g}; expected at least {COOLEST}: below it a small change of a "

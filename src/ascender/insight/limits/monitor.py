@@ -140,7 +140,7 @@ def guideline(rows: Sequence[HeadLimits], flocks: Sequence[FlockSize] = ()) -> l
 
 
 def _below_the_line(rows: Sequence[HeadLimits]) -> list[str]:
-    """Heads of one length that keep fewer keys separable than the line 0.70–0.85 asks for."""
+    """Warnings of heads of one length whose separable share N_s/N is below LINE, 0.70–0.85."""
     low, high = LINE
     below = [row for row in rows if row.separable < low]
     if not below:

@@ -1,4 +1,4 @@
-"""Where the flock stands, in the plane: the same axes for every layer.
+"""The flock in two dimensions: the same axes for every layer.
 
     z of all layers, each from its own mean, one below the other → the two main directions
     u of all layers → the two main directions of headings

@@ -1,4 +1,4 @@
-"""The calls of attention of a model of one's own, as the page computes them again.
+"""The attention inputs of a user's model, from which the page computes attention again.
 
 Of every head: q, k, v, z, h and k before rotation, what is visible, the numbers of its rules.
 """

@@ -40,7 +40,7 @@ def runs(items: Sequence[Item]) -> list[tuple[Item, int]]:
 
 
 def filled(items: Sequence[float], like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """The numbers on the device of `like`, filled in there: a copy from the host would wait."""
+    """The numbers on the device of `like`, filled in there: copying from the host would sync."""
     parts = [like.new_full((n,), item, dtype=dtype) for item, n in runs(items)]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 

@@ -1,4 +1,4 @@
-"""Separation in Triton: the mass of the listed keys of each query moved after the main pass.
+"""Separation in Triton: moves attention weight of each query's listed keys, after the main pass.
 
     p_il = exp(s_il − lse_i) expm1(b_il)        m_i = 1 + Σ_l p_il
     out'_i = (out_i + Σ_l p_il v_l) / m_i       lse'_i = lse_i + log m_i

@@ -1,4 +1,4 @@
-"""Running sums of chunks that begin anew with every sequence (running_sums_kernels.py), as a torch
+"""Running sums over chunks, restarting at every sequence (running_sums_kernels.py), as a torch
 operator and an autograd node; `definition` is the same as a loop, for tests."""
 
 from __future__ import annotations

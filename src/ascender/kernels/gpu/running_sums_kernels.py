@@ -1,4 +1,4 @@
-"""Running sums of chunks in Triton that begin anew with every sequence; a program has some of the
+"""Running sums over chunks in Triton, restarting at every sequence; a program has some of the
 columns and walks over the chunks.
 
     out_c = Σ x_b over the chunks b < c of the same sequence          REVERSE: b > c, its gradient

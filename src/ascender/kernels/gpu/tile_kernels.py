@@ -1,7 +1,7 @@
 """What the passes over tiles of queries × keys share in Triton.
 
 Tensors are contiguous (batch, heads, tokens, width). Heads of keys, values or geometry that several
-heads of queries share are read where they lie. Packed sequences: a batch of 1, and CU[s] … CU[s+1]
+heads of queries share are not copied. Packed sequences: a batch of 1, and CU[s] … CU[s+1]
 are the tokens of sequence s, which is the batch index of a program then. Widths are filled up with
 zeros to a power of two, in registers.
 

@@ -1,5 +1,5 @@
-"""What a paper may say in digits: numbers of the rows, of their settings, of the decision rules,
-and constants of the method. Anything else is an error of the build.
+"""Which numbers a paper may print: those of the rows, of their settings, of the decision rules,
+and constants of the method. Any other number is an error of the build.
 
     a Cell with data          each number in its text is one of its values, rounded as printed; its
                               trials are in the rows, or its values in the records or derived

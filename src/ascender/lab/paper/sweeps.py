@@ -1,5 +1,5 @@
-"""Appendix B: sweeps of k, w, τ, gates, frozen parts and memory, from whatever suite has rows; what
-has none is named with the command that runs it."""
+"""Appendix B: sweeps of k, w, τ, gates, frozen parts and memory, from all suites with rows; for a
+sweep without rows, the command that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear attention: a kernel that is a product of features needs no N×M.
+"""Linear attention: a kernel that is a dot product of features needs no N×M matrix.
 
     A_ij = f(q_i)·f(k_j) / Σ_{l∈V(i)} f(q_i)·f(k_l)
     out_i = f(q_i)ᵀ S_i / f(q_i)·s_i,   S_i = Σ_{j∈V(i)} f(k_j) v_jᵀ,   s_i = Σ_{j∈V(i)} f(k_j)

@@ -1,4 +1,4 @@
-"""Vanilla attention: stock SDPA wherever it can be had.
+"""Vanilla attention: stock SDPA wherever possible.
 
 A_i = normalise over V(i) of ( q_i·k_j/√d + β_ij ) / T        out = A v + Σ_j A_ij a^V_ij
 """
