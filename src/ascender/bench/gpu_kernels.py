@@ -32,7 +32,7 @@ NOTE = (
 
 
 def gpus() -> dict[str, tuple[int, int]]:
-    """Names and compute capabilities: the GPU here first, where there is one."""
+    """GPUs by name, with their compute capability; the GPU of this machine first, if it has one."""
     if torch.cuda.is_available():
         here = capability(torch.device("cuda", torch.cuda.current_device()))
         if here is not None:

@@ -50,7 +50,7 @@ class Packed:
     def of(
         cu_seqlens: Tensor, total: int, device: torch.device, max_seqlen: int | None = None
     ) -> Packed:
-        """Checked. Numbers on a GPU are read only where max_seqlen is None."""
+        """From checked cu_seqlens, whose numbers on a GPU are read only if max_seqlen is None."""
         _check_kind(cu_seqlens)
         if max_seqlen is not None:
             check_int("max_seqlen", max_seqlen, 1)
@@ -66,11 +66,11 @@ class Packed:
 
     @property
     def positions(self) -> Int[Tensor, "total"]:
-        """Of each token in its sequence."""
+        """The position of each token in its sequence."""
         return self.place % self.index.shape[1]
 
     def pad(self, t: Shaped[Tensor, "total ..."], value: float = 0) -> Shaped[Tensor, "B L ..."]:
-        """The sequences as a batch, filled up with `value`."""
+        """The sequences as a batch, padded with `value`."""
         filled = torch.cat([t, t.new_full((1, *t.shape[1:]), value)])
         return filled.index_select(0, self.index.flatten()).unflatten(0, self.index.shape)
 
@@ -97,10 +97,10 @@ def asc_attention_varlen(
 ) -> Any:
     """asc_attention within each sequence; the layout of tensors is (tokens, heads, width).
 
-    cu_seqlens  (sequences + 1,) int32 or int64: where each sequence begins, and the end; 0 first,
-                the number of tokens last, never less than before
-    max_seqlen  the length of the longest. On a GPU cu_seqlens is neither read nor checked then,
-                and the host waits for nothing
+    cu_seqlens  (sequences + 1,) int32 or int64: where each sequence begins, then the number of
+                tokens; the first is 0, and none is less than the one before
+    max_seqlen  the longest length. If given, cu_seqlens on a GPU is neither read nor checked,
+                and the host does not wait for the GPU
     other       LowRank, both sides (tokens, heads or 1, rank)
     neighbours  "semantic", "scores" or indices (tokens, K) or (tokens, heads or 1, K) that count
                 from the start of the token's own sequence; −1 = none

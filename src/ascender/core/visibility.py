@@ -65,13 +65,13 @@ class Visibility:
 
     @lazy
     def sequence(self) -> Int[Tensor, "M"]:
-        """Of packed tokens the sequence that each is in."""
+        """The sequence of each packed token."""
         assert self.cu is not None
         return torch.searchsorted(self.cu[1:].long(), self.j, right=True)
 
     @lazy
     def start(self) -> Int[Tensor, "M"]:
-        """Of packed tokens the first of the sequence that each is in."""
+        """The first token of the sequence of each packed token."""
         assert self.cu is not None
         return self.cu.long()[self.sequence]
 

@@ -142,7 +142,7 @@ def _memory(name: str, n: int, order: Costs, say: Callable[[str], None], on: Dev
 
 
 def child(name: str, n: int, order: dict[str, Any]) -> dict[str, float]:
-    """What the process of its own does."""
+    """Run in the subprocess."""
     torch.set_num_threads(1)
     return _used(name, n, Costs(**order), CPU)
 
@@ -153,7 +153,7 @@ def _used(name: str, n: int, costs: Costs, on: Device) -> dict[str, float]:
 
 
 def keep(folder: Path, order: Costs, rows: Sequence[Cost], on: Device = CPU) -> Path:
-    """Beside the trials."""
+    """Write the costs beside the trials."""
     sheet = {
         "order": asdict(order), "device": on.name, "machine": {**facts(), **on.facts()},
         "rows": [asdict(row) for row in rows],
@@ -172,7 +172,7 @@ def read(folder: Path) -> tuple[list[Cost], dict[str, Any]]:
 
 
 def wanted(folder: Path, order: Costs | None, on: Device | None = None) -> bool:
-    """Whether there is something to measure that is not there; None: wherever it was measured."""
+    """Whether costs are still to be measured on this device; `on` None: on any device."""
     if order is None:
         return False
     sheet = read(folder)[1]

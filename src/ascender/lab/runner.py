@@ -112,7 +112,7 @@ def write_paper(
     with_pdf: bool | None = None, with_markdown: bool = False, with_docx: bool = False,
     data_dir: str | Path | None = None, say: Say = print,
 ) -> list[Path]:  # fmt: skip
-    """Write the paper of a suite's or a bundle's folder, or of the store `results`; its files.
+    """Write the paper of a suite's or bundle's folder, or of the store `results`; return its files.
 
     lang         "en" (main.tex), "ko" (main.ko.tex) or "both"
     text_file    the author's YAML (`ascender paper --template`)

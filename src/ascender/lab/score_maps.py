@@ -1,5 +1,5 @@
-"""The terms of one attention of a trained model on a test example, kept beside the trials: what
-figure 1 is drawn from, so that a report needs no checkpoint.
+"""The terms of one attention of a trained model on a test example, stored beside the trials, so
+that a report draws figure 1 without a checkpoint.
 
     DIR/trials/KEY/maps.safetensors.gz     in the folder of a trial
     DIR/maps/KEY.safetensors.gz            beside packed trials; a model that several suites show
@@ -43,7 +43,7 @@ EXPECTED = "maps that ascender lab wrote"
 
 @dataclass(frozen=True)
 class ScoreMaps:
-    """Terms (N, M) of one head, and where they are from; layer and head from 0."""
+    """Terms (N, M) of one head, and the trial they are from; layer and head from 0."""
 
     task: str
     variant: str
@@ -72,7 +72,7 @@ def kept_file(folder: Path, key: str) -> Path | None:
 
 
 def packed_file(folder: Path, key: str) -> Path:
-    """Where the maps of a trial are beside packed trials."""
+    """The file of a trial's maps beside packed trials."""
     return folder / FOLDER / f"{plain_name('a trial', key)}.{SUFFIX}"
 
 
@@ -99,7 +99,7 @@ def keep(
 
 
 def of_model(record: Record, place: Path, data_dir: str | None = None) -> ScoreMaps:
-    """Of the trained model of a trial, on the first test example of its task."""
+    """The maps of a trial's trained model, on the first test example of its task."""
     run = Run(**record["run"])
     task = run.make_task(data_dir)
     model = load(place / MODEL, say=lambda line: None).model
@@ -138,7 +138,7 @@ def _tokens(tokenizer: Any, ids: Tensor | None, n: int) -> tuple[str, ...]:
 
 
 def as_bytes(maps: ScoreMaps) -> bytes:
-    """The same maps give the same bytes."""
+    """The maps as a file; the same maps give the same bytes."""
     from safetensors.numpy import save
 
     about = {
@@ -151,7 +151,7 @@ def as_bytes(maps: ScoreMaps) -> bytes:
 
 
 def read(path: Path) -> ScoreMaps:
-    """From a file; a damaged one is an error that names it."""
+    """The maps in a file; a damaged file is an error that names it."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as tensors
 

@@ -111,7 +111,7 @@ class Suite:
 
 
 def first_seeds(own: Sequence[int], n: int) -> list[int]:
-    """n seeds: these, in order, and where there are fewer those after the last."""
+    """n seeds: the first of these, then, if there are fewer, those after the last."""
     return [*own, *range(own[-1] + 1, own[-1] + 1 + n)][:n]
 
 
@@ -119,8 +119,8 @@ def key_of_suite(
     trials: Iterable[str], rule: DecisionRule, baseline: str, goals: Mapping[str, float],
     against: Mapping[str, str], budgets: Mapping[str, int] | None = None,
 ) -> str:  # fmt: skip
-    """The key of a suite whose trials have these keys; budgets count where there are some, so that
-    suites from before there were keep theirs."""
+    """The key of a suite whose trials have these keys. Budgets count only if there are any, so
+    suites stored before budgets existed keep their keys."""
     parts: list[Any] = [sorted(trials), asdict(rule), baseline, dict(goals), dict(against)]
     parts += [dict(budgets)] if budgets else []
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
@@ -130,9 +130,9 @@ def grid(
     tasks: Mapping[str, Mapping[str, Any]], variants: Sequence[str], seeds: int | Sequence[int],
     **common: Any,
 ) -> tuple[Run, ...]:  # fmt: skip
-    """task × variant × seed. `tasks`: task → its own fields of a run (size="small" too); `common`:
-    fields of all; `seeds`: how many from 0, or which. Seed by seed, so that an interrupted run has
-    every cell."""
+    """Runs of every task × variant × seed. `tasks`: task → its own fields of a run (size="small"
+    too); `common`: fields of all runs; `seeds`: how many from 0, or a list. Ordered by seed, so
+    that an interrupted suite has every task and variant."""
     cells = [
         Run.of(task, variant=variant, **{**common, **own})
         for (task, own), variant in itertools.product(tasks.items(), variants)

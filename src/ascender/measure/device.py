@@ -40,7 +40,7 @@ class Cpu:
         return self.clocks[0] if name is None else name
 
     def warm(self, calls: Mapping[str, Callable[[], object]]) -> dict[str, str]:
-        """Calls that fail, and why."""
+        """No warm-up: nothing can fail."""
         return {}
 
     def reset(self) -> None:
@@ -58,7 +58,7 @@ class Cpu:
 
 @dataclass(frozen=True)
 class Moment:
-    """A point in the stream of a GPU. later − earlier: the seconds between, as the GPU counts."""
+    """An event in the stream of a GPU. later − earlier: the seconds between, by the GPU's clock."""
 
     event: Any
 
@@ -69,7 +69,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Gpu:
-    """`cuda` has the functions of torch.cuda; tests have others."""
+    """A GPU. `cuda` has the functions of torch.cuda; tests pass stand-ins."""
 
     name: str = "cuda"
     heads: int = 16
@@ -91,12 +91,12 @@ class Gpu:
         return Moment(event)
 
     def _idle(self) -> float:
-        """The wall clock, once the GPU has done everything."""
+        """The wall clock, after synchronising the GPU."""
         self.cuda.synchronize(self.name)
         return time.perf_counter()
 
     def warm(self, calls: Mapping[str, Callable[[], object]]) -> dict[str, str]:
-        """Calls that fail (out of memory, say), and why."""
+        """Warm up every call; return those that fail (out of memory, say), and why."""
         failed = {}
         for who, call in calls.items():
             try:

@@ -22,7 +22,7 @@ STATE = (
 
 
 def facts() -> dict[str, str | float]:
-    """What numbers were taken on, without host names; of a GPU: gpu()."""
+    """The machine that numbers were measured on, without host names; for a GPU see gpu()."""
     return {
         "torch": torch.__version__, "python": platform.python_version(),
         "threads": torch.get_num_threads(), "processor": processor(), "ram_gb": ram_gb(),
@@ -37,7 +37,7 @@ def processor() -> str:
 
 
 def cores() -> int | None:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
@@ -51,7 +51,7 @@ def gpus() -> list[str]:
 
 
 def gpu(device: torch.device) -> dict[str, Any]:
-    """One of them: model, memory, compute capability and multiprocessors."""
+    """A GPU: model, memory, compute capability and multiprocessors."""
     of = torch.cuda.get_device_properties(device)
     return {
         "gpu": of.name, "gpu_memory_gb": round(of.total_memory / 1e9, 1),
@@ -78,7 +78,7 @@ def gpu_state(device: torch.device) -> dict[str, str]:
 
 
 def gpus_found() -> str:
-    """In half a sentence, for errors: what torch and nvidia-smi see."""
+    """The GPUs that torch and nvidia-smi see, in words, for errors."""
     if torch.cuda.is_available():
         return f"torch sees {', '.join(f'cuda:{i} ({name})' for i, name in enumerate(gpus()))}"
     kind = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "built without CUDA"

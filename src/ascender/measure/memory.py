@@ -41,7 +41,7 @@ def fresh(module: str, order: dict[str, object], what: str) -> dict[str, float]:
 
 @runtime_checkable
 class Mark(Protocol):
-    """Where a highest memory is kept: of this process (this module), or of a GPU (device.Gpu)."""
+    """A source of peak memory: this process (this module), or a GPU (device.Gpu)."""
 
     def reset(self) -> None: ...
     def peak(self) -> int: ...
@@ -67,7 +67,7 @@ def peak() -> int:
 
 
 def total() -> int:
-    """Bytes of the machine."""
+    """The memory of the machine, in bytes."""
     pages = "SC_PAGE_SIZE", "SC_PHYS_PAGES"
     return _value(MACHINE, "MemTotal:") or os.sysconf(pages[0]) * os.sysconf(pages[1])
 

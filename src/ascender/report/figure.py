@@ -114,7 +114,7 @@ def legend(figure: Figure, axes: Sequence[Axes]) -> None:
 
 
 def _is_reference(handle: Any) -> bool:
-    """Whether it is a grey line such as the frontier, chance or a goal."""
+    """Whether a handle is a grey reference line, such as the frontier, chance or a goal."""
     return hasattr(handle, "get_color") and handle.get_color() in GREYS
 
 

@@ -88,7 +88,7 @@ def _shown(one: Sentence, facts: Facts) -> list[float]:
 
 
 def unsupported(of: Material, own: AuthorText, found: Found) -> list[Sentence]:
-    """Those with a claim that is not supported or a number that is nowhere."""
+    """The sentences whose claim is not supported, or that have an unknown number."""
     return [
         one for one in own.sentences()
         if any(found[n - 1][1].verdict != SUPPORTED for n in one.claims)

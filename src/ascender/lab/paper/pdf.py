@@ -1,4 +1,4 @@
-"""What needs programs beside Python: main.pdf by xelatex and bibtex, main.docx by pandoc."""
+"""Files made by other programs: main.pdf by xelatex and bibtex, main.docx by pandoc."""
 
 from __future__ import annotations
 
