@@ -96,7 +96,7 @@ MODULE = {
     "heads": ({"heads": 2.0}, "heads = 2.0", "expected an int ≥ 1"),
     "window": ({"window": "a"}, "window = 'a'", "expected an int ≥ 0, or None"),
     "n_global": ({"n_global": 2}, "n_global = 2 without a window"),
-    "omega": ({"omega": [0.1, 0.2]}, "omega = [0.1, 0.2]", "expected a number"),
+    "omega": ({"omega": [0.1, 0.2, 0.3]}, "omega has 3 values", "expected 1 or 2 (one a head)"),
     "tau": ({"tau": 0.0}, "tau = 0.0", "expected a number > 0"),
     "d_z": ({"d_z": "a"}, "d_z = 'a'", "expected an int ≥ 1"),
     "d_a": ({"d_a": 0}, "d_a = 0", "expected an int ≥ 1"),

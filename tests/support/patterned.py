@@ -138,7 +138,7 @@ class Grow(Normalizer):
     softmax = True
 
     def __init__(self):
-        super().__init__()
+        super().__init__(self.temperature)
         self.s = nn.Parameter(torch.tensor(0.6, dtype=torch.double))
 
     def sharpen(self, q, n):

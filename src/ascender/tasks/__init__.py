@@ -31,11 +31,11 @@ TASKS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "distinct": ("distinct:Distinct", "How many prototypes stand in a crowd of noisy copies?", {}),
     "grouping": ("grouping:Grouping", "One member of each cluster is named: name the others.", {}),
     "retrieval": (
-        "retrieval:Retrieval", "Retrieved passages, some of them copies: what do most sources say?",
+        "retrieval:Retrieval", "Passages, some of them copies: what do most sources say?",
         {},
     ),
     "captions": (
-        "captions:Captions", "A picture and a sentence: does the sentence say what it shows?", {},
+        "captions:Captions", "Does a sentence say what the picture beside it shows?", {},
     ),
     "digits": ("digits:Digits", "Which digit is it? 8 × 8 pixels, a token each.", {}),
     "fewshot-digits": (

@@ -69,6 +69,8 @@ class GraphBias(Vanilla):
                 k, v = (repeat_kv(t, self.heads) for t in (call.k, call.v))
                 out: Tensor = _NearPairs.apply(q, k, v, self.table / T, near)
                 return out
+        if not self.normalizer.softmax or "values" in ways(type(call.position)):
+            return self.parts(call)[0]  # which adds the table's bias itself
         return super().attend_heads(self._with_bias(call))
 
     def parts(self, call: Call) -> tuple[Float[Tensor, "B H N e"], Parts]:
