@@ -32,10 +32,12 @@ TABLE_STRINGS: dict[str, Pair] = {
         "각 실행의 최고 검증 점수, 시드 평균 ± 표준편차. 테스트 점수는 쓰지 않는다.",
     ),
     "note.claims": (
-        "Since: when the test of the claim was written down (experiments/paper.py), before its "
-        "runs. Not testable: the data at this scale cannot test the claim. Trials: "
-        "finished / planned, one number where all are finished. Incomplete suites get no verdict.",
-        "부터: 주장의 검정을 실행 전에 적어 둔 날(experiments/paper.py). "
+        "Since: when the test of the claim was written down (experiments/paper.py); the suite's "
+        "page says if some of its trials had run by then. Not testable: the data at this scale "
+        "cannot test the claim. Trials: finished / planned, one number where all are finished. "
+        "Incomplete suites get no verdict.",
+        "부터: 주장의 검정을 적어 둔 날(experiments/paper.py). 그때 이미 끝난 시행이 있으면 묶음의 "
+        "페이지에 적혀 있다. "
         "검정 불가: 이 규모의 자료로는 검정할 수 없다. 시행: 끝난 수 / 계획한 수이며, 모두 "
         "끝났으면 수 하나만 적는다. 끝나지 않은 묶음에는 판정이 없다.",
     ),
