@@ -97,7 +97,7 @@ SUITE = Bundle(
         Claim(
             "Recall with a fifth of the keys: −21% attention FLOPs, not inferior by 0.01 to all of "
             "them.",
-            "키의 5분의 1만 보는 회상: 어텐션 FLOPs −21%, 모든 키를 볼 때보다 0.01 한계로 "
+            "키 다섯 중 하나만 보는 회상: 어텐션 FLOPs −21%, 모든 키를 볼 때보다 0.01 한계로 "
             "비열등.",
             "sparse_recall", "cheaper", {"saving": 0.21},
         ),
